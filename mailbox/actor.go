@@ -1,0 +1,34 @@
+package mailbox
+
+import "time"
+
+// An Actor is what the mailbox knows of an address: recorded in the store, so
+// that sends are checked without a supervisor too. It is stored as JSON, in
+// which durations are nanoseconds.
+type Actor struct {
+	Name     string
+	Mailbox  bool // false: a daemon, nobody can send to it
+	ClaimTTL time.Duration
+	Timeout  time.Duration // the longest one message may take; 0 = no limit
+	Auto     bool          // claims are kept while their process lives and is within Timeout
+	Retry    Retry
+	Park     bool  // on_worker_lost: park
+	Limit    int64 // messages NEW, CLAIMED or reserved; 0 = no limit
+	MaxBody  int64 // bytes; 0 = the store's bound
+	Removed  bool  // not in the last actors.yaml
+	Stopped  bool  // by an operator, durable
+	Paused   bool  // by an operator, durable: no deliveries
+}
+
+// Retry says when a failed message is tried again, and how often.
+type Retry struct {
+	MaxAttempts    int
+	Initial, Max   time.Duration
+	Factor, Jitter float64
+}
+
+// Counts are an inbox's messages by state. Reserved are staged sends whose place
+// is taken.
+type Counts struct {
+	New, Claimed, Done, Dead, Parked, Reserved int64
+}
