@@ -1,0 +1,126 @@
+package process
+
+import (
+	"context"
+	"log/slog"
+	"syscall"
+)
+
+// NewHost prepares this program to own children, and is called once, early, by
+// the program that supervises. It marks every descriptor above 2
+// close-on-exec, makes the program a child subreaper, replaces inherited
+// "ignored" signals by handlers that do nothing (so that children get the
+// defaults; ask signal.Ignored before), starts the spawner thread and the
+// reaper, and makes a cgroup "sovereign-…" under its own where it may.
+//
+// The reaper takes the exit status of every child made by Start, and of orphans
+// that came to this program as subreaper or as PID 1. It leaves alone children
+// that other code of the program made with package os or os/exec: those are in
+// the program's own session, or an open pidfd of this program refers to them. A
+// child made with bare syscall.ForkExec and Setsid is not recognised.
+//
+// A nil log discards.
+func NewHost(log *slog.Logger) (*Host, error) { return newHost(log) }
+
+// Start starts one child and returns once its program was executed, or why it
+// was not: the error is a [*StartError], or ctx's when it ended first. The
+// child may already have ended when Start returns. May be called by any number
+// of goroutines; children are made one after the other.
+func (h *Host) Start(ctx context.Context, s Spec) (*Process, error) { return h.start(ctx, s) }
+
+// Cgroups reports whether trees are kept in cgroups, and so whether nothing can
+// escape KillTree.
+func (h *Host) Cgroups() bool { return h.cgroups() }
+
+// EnableLimits makes Spec.Memory and Spec.Pids usable: it enables those two
+// controllers for the Host's cgroup, moving the supervisor to a leaf of its own
+// where the rule "no internal processes" asks for that. The error says, for
+// people, what is missing; then a Spec that uses them is refused by Start.
+func (h *Host) EnableLimits() error { return h.enableLimits() }
+
+// EndLeftover ends what is left of a child of a dead supervisor: the child
+// itself, if its number still means the same process; what is in its cgroup
+// (as [Process.Cgroup] gave it, "" = none); every process with
+// SOVEREIGN_PROCESS=mark in its environment ("" = none); and all that descends
+// from those. A process that got the child's number since is left alone. Call it
+// only with the store's lock held.
+//
+// It returns how many living processes were found, once they are dead, or a
+// [*StuckError]. Nothing is found after a reboot.
+func (h *Host) EndLeftover(ctx context.Context, id Identity, mark, cgroup string) (found int, err error) {
+	return h.endLeftover(ctx, id, mark, cgroup)
+}
+
+// EndMarked ends every process, with its descendants, whose environment holds
+// SOVEREIGN_PROCESS with a value for which match is true, except this program
+// and its ancestors. It finds what a supervisor started and had no time to
+// record. match must know this store's marks; another store's workers carry the
+// variable too. Results are as of EndLeftover.
+func (h *Host) EndMarked(ctx context.Context, match func(mark string) bool) (found int, err error) {
+	return h.endMarked(ctx, match)
+}
+
+// Exec replaces this program by another one, on the spawner thread, the only
+// one from which children survive that. keep are descriptors that the new
+// program inherits under their numbers. The children, and the duty to reap
+// them, pass to the new program, which takes each over with Adopt. Exec returns
+// only if it failed; then all is as before.
+func (h *Host) Exec(path string, argv, env []string, keep []uintptr) error {
+	return h.exec(path, argv, env, keep)
+}
+
+// Adopt takes over a child that an earlier program image of this very process
+// started before Exec. It fails when id is no child of ours any more.
+func (h *Host) Adopt(id Identity, mark, cgroup string) (*Process, error) {
+	return h.adopt(id, mark, cgroup)
+}
+
+// Close kills whatever still runs, waits for it, removes the cgroup, and ends
+// thread and reaper. A Start after it is refused. It returns a [*StuckError] if
+// something did not die.
+func (h *Host) Close() error { return h.close() }
+
+// PID is the child's number. It means nothing after Exited.
+func (p *Process) PID() int { return p.id.PID }
+
+// ID is what to record on disk, for EndLeftover.
+func (p *Process) ID() Identity { return p.id }
+
+// Cgroup is the absolute path of the tree's cgroup, to be recorded on disk for
+// EndLeftover; "" = none.
+func (p *Process) Cgroup() string { return p.cgroupPath() }
+
+// Exited is closed when the child itself, the leader of the tree, has ended.
+func (p *Process) Exited() <-chan struct{} { return p.exited }
+
+// Exit is how the child ended; the zero Exit before Exited is closed.
+func (p *Process) Exit() Exit {
+	select {
+	case <-p.exited:
+		return p.exit
+	default:
+		return Exit{}
+	}
+}
+
+// Signal sends sig to the child's process group, or, once the child itself has
+// ended, to each process left of the tree. Nobody left to signal is no error.
+func (p *Process) Signal(sig syscall.Signal) error { return p.signal(sig, false) }
+
+// Stop sends sig as Signal does, and SIGCONT after it, so that members that are
+// stopped act on it.
+func (p *Process) Stop(sig syscall.Signal) error { return p.signal(sig, true) }
+
+// KillTree sends SIGKILL to every process of the tree, also to what it starts
+// meanwhile, and returns when nothing of it is left but what the reaper takes
+// within moments. It returns a [*StuckError] naming what did not die within 10
+// seconds (see KillBound), and ctx's error when that ended first. May be
+// repeated; a tree that is gone is no error.
+func (p *Process) KillTree(ctx context.Context) error { return p.killTree(ctx) }
+
+// TreeGone reports whether nothing of the tree is left.
+func (p *Process) TreeGone() bool { return p.treeGone() }
+
+// WaitTree waits until nothing of the tree is left, or ctx ends, whose error it
+// then returns.
+func (p *Process) WaitTree(ctx context.Context) error { return p.waitTree(ctx) }
