@@ -1,0 +1,139 @@
+package protocol
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"unicode/utf8"
+)
+
+// A Body is the content of a message or a result: any bytes. On the wire it is
+// a string where the bytes are UTF-8, and {"base64": "…"} where not.
+type Body []byte
+
+// MarshalJSON chooses the form by content.
+func (b Body) MarshalJSON() ([]byte, error) {
+	if utf8.Valid(b) {
+		return AppendString(make([]byte, 0, len(b)+2), string(b)), nil
+	}
+	const head, tail = `{"base64":"`, `"}`
+	out := make([]byte, 0, len(head)+base64.StdEncoding.EncodedLen(len(b))+len(tail))
+	out = append(out, head...)
+	out = base64.StdEncoding.AppendEncode(out, b)
+	return append(out, tail...), nil
+}
+
+// UnmarshalJSON reads both forms. A string that is not UTF-8, or escapes half
+// a surrogate pair, is refused: what was meant by it cannot be known.
+func (b *Body) UnmarshalJSON(in []byte) error {
+	wrong := func(what string) error {
+		return &json.UnmarshalTypeError{Value: what, Type: reflect.TypeFor[Body]()}
+	}
+	switch in[0] {
+	case 'n':
+		return nil
+	case '"':
+		if !utf8.Valid(in) {
+			return wrong("string that is not UTF-8")
+		}
+		var s string
+		if err := json.Unmarshal(in, &s); err != nil {
+			return err
+		}
+		// The decoder turns half a pair into U+FFFD, which the text then holds
+		// more often than the line does.
+		if n := strings.Count(s, "\uFFFD"); n > 0 && n > replacements(in) {
+			return wrong("string with half a surrogate pair")
+		}
+		*b = Body(s)
+		return nil
+	case '{':
+		var o struct {
+			Base64 *string `json:"base64"`
+		}
+		if err := json.Unmarshal(in, &o); err != nil {
+			if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+				return wrong("object whose base64 is no string")
+			}
+			return err
+		}
+		if o.Base64 == nil {
+			return wrong("object without base64")
+		}
+		raw, err := base64.StdEncoding.DecodeString(*o.Base64)
+		if err != nil {
+			return wrong("object whose base64 is not base64")
+		}
+		*b = raw
+		return nil
+	}
+	return wrong(kindOf(in))
+}
+
+// replacements counts the U+FFFD that a string literal itself holds, written
+// out or as an escape.
+func replacements(literal []byte) (n int) {
+	n = strings.Count(string(literal), "\uFFFD")
+	for i := 0; i+1 < len(literal); i++ {
+		if literal[i] != '\\' {
+			continue
+		}
+		if literal[i+1] == 'u' && i+6 <= len(literal) && strings.EqualFold(string(literal[i+2:i+6]), "fffd") {
+			n++
+		}
+		i++ // the escaped character is no start of an escape
+	}
+	return n
+}
+
+const hexDigits = "0123456789abcdef"
+
+// AppendString appends s as a JSON string. Bytes that are not UTF-8 become
+// U+FFFD.
+func AppendString(dst []byte, s string) []byte {
+	dst = append(dst, '"')
+	start := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c >= utf8.RuneSelf {
+			r, size := utf8.DecodeRuneInString(s[i:])
+			// A separator of JavaScript's is escaped, as encoding/json does, and
+			// the same bytes come out whichever of the two wrote them.
+			if (r == utf8.RuneError && size == 1) || r == '\u2028' || r == '\u2029' {
+				dst = append(dst, s[start:i]...)
+				if size == 1 {
+					dst = append(dst, `\ufffd`...)
+				} else {
+					dst = append(dst, `\u202`...)
+					dst = append(dst, hexDigits[r&0xF])
+				}
+				start = i + size
+			}
+			i += size
+			continue
+		}
+		if c >= ' ' && c != '"' && c != '\\' {
+			i++
+			continue
+		}
+		dst = append(dst, s[start:i]...)
+		switch c {
+		case '"', '\\':
+			dst = append(dst, '\\', c)
+		case '\n':
+			dst = append(dst, '\\', 'n')
+		case '\r':
+			dst = append(dst, '\\', 'r')
+		case '\t':
+			dst = append(dst, '\\', 't')
+		default:
+			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&0xF])
+		}
+		i++
+		start = i
+	}
+	dst = append(dst, s[start:]...)
+	return append(dst, '"')
+}

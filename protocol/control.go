@@ -1,0 +1,213 @@
+package protocol
+
+import "time"
+
+// HelloResult tells who answers.
+type HelloResult struct {
+	Version  string `json:"version"`  // of the program
+	Protocol int    `json:"protocol"` // Version
+	PID      int    `json:"pid"`
+	Running  bool   `json:"running"` // a supervisor answers, not a stopped store
+}
+
+// StatusParams: "" is every actor.
+type StatusParams struct {
+	Actor string `json:"actor,omitempty"`
+}
+
+// Status is what runs and what waits.
+type Status struct {
+	Supervisor SupervisorStatus `json:"supervisor"`
+	Actors     []ActorStatus    `json:"actors"`
+}
+
+// SupervisorStatus is about the supervisor itself. Where none runs, State is
+// "stopped" and the rest is zero.
+type SupervisorStatus struct {
+	State     string    `json:"state"` // running, stopping, stopped
+	PID       int       `json:"pid,omitempty"`
+	Version   string    `json:"version,omitempty"`
+	StartedAt time.Time `json:"started_at,omitzero"`
+	Uptime    Duration  `json:"uptime,omitzero"`
+	Config    string    `json:"config,omitempty"` // path of actors.yaml
+	Data      string    `json:"data,omitempty"`
+}
+
+// ActorStatus is one actor.
+type ActorStatus struct {
+	Actor  string       `json:"actor"`
+	Mode   string       `json:"mode"`
+	State  string       `json:"state"`
+	Paused bool         `json:"paused,omitempty"`
+	Why    string       `json:"why,omitempty"` // of failed and the like
+	Inbox  Counts       `json:"inbox"`
+	Slots  []SlotStatus `json:"slots"`
+}
+
+// Counts are an inbox's messages by state.
+type Counts struct {
+	New     int64 `json:"new"`
+	Claimed int64 `json:"claimed"`
+	Done    int64 `json:"done"`
+	Dead    int64 `json:"dead"`
+	Parked  int64 `json:"parked"`
+}
+
+// SlotStatus is one slot.
+type SlotStatus struct {
+	Slot     int         `json:"slot"`
+	State    string      `json:"state"`
+	PID      int         `json:"pid"`
+	Process  string      `json:"process"` // shortened
+	Uptime   Duration    `json:"uptime"`
+	Restarts int         `json:"restarts"`
+	Why      string      `json:"why,omitempty"`
+	Lease    *SlotLease  `json:"lease,omitempty"`
+	Claims   []SlotClaim `json:"claims,omitempty"`
+}
+
+// SlotLease is a slot's lease.
+type SlotLease struct {
+	Token       Token `json:"token"`
+	RemainingMS int64 `json:"remaining_ms"`
+}
+
+// SlotClaim is a message that a slot works on.
+type SlotClaim struct {
+	ID    string `json:"id"`
+	Token Token  `json:"token"`
+}
+
+// InboxListParams chooses messages; zero values choose all.
+type InboxListParams struct {
+	Actor   string   `json:"actor,omitempty"`
+	State   string   `json:"state,omitempty"`
+	From    string   `json:"from,omitempty"`
+	Subject string   `json:"subject,omitempty"` // part of it
+	Older   Duration `json:"older,omitzero"`
+	Limit   int      `json:"limit,omitempty"` // 0: 50
+	After   string   `json:"after,omitempty"` // Inbox.Next of the page before
+}
+
+// Inbox is one page of messages.
+type Inbox struct {
+	Messages []Message `json:"messages"`
+	Next     string    `json:"next"` // "" on the last page
+}
+
+// InboxShowParams names a message; the result is a MessageDetail.
+type InboxShowParams struct {
+	ID string `json:"id"`
+}
+
+// InboxIDsParams names the messages of retry, cancel and drop.
+type InboxIDsParams struct {
+	IDs []string `json:"ids"`
+}
+
+// InboxChanged has one entry for each id, in their order.
+type InboxChanged struct {
+	Results []InboxChange `json:"results"`
+}
+
+// An InboxChange is what became of one message. State is where it stands: of
+// a cancelled message that still runs, CLAIMED; "" where it is gone.
+type InboxChange struct {
+	ID    string `json:"id"`
+	State string `json:"state,omitempty"`
+	Error *Error `json:"error,omitempty"`
+}
+
+// InboxPurgeParams removes ended messages. State is required.
+type InboxPurgeParams struct {
+	State string   `json:"state"`
+	Older Duration `json:"older,omitzero"`
+}
+
+// InboxPurged tells how many.
+type InboxPurged struct {
+	Removed int `json:"removed"`
+}
+
+// AwaitParams waits for a message's end, at most Timeout; 0 is for ever. The
+// result is a MessageDetail; its State tells whether the message has ended.
+type AwaitParams struct {
+	ID      string   `json:"id"`
+	Timeout Duration `json:"timeout,omitzero"`
+}
+
+// ActorParams names the actor of a lifecycle method. Signal, a name with or
+// without SIG or a number, is for actor.signal alone.
+type ActorParams struct {
+	Actor  string `json:"actor"`
+	Signal string `json:"signal,omitempty"`
+}
+
+// EventsListParams reads the journal after a place in it. With Wait, and
+// nothing there yet, the answer comes at the next event or after that long.
+type EventsListParams struct {
+	After uint64   `json:"after,omitempty"`
+	Limit int      `json:"limit,omitempty"` // 0: 100
+	Wait  Duration `json:"wait,omitzero"`
+	Actor string   `json:"actor,omitempty"`
+}
+
+// Events is a part of the journal. Next is the After of the following call.
+type Events struct {
+	Events []Event `json:"events"`
+	Next   uint64  `json:"next"`
+}
+
+// An Event is one entry of the journal; what does not apply is left out.
+type Event struct {
+	Seq      uint64    `json:"seq"`
+	At       time.Time `json:"at"`
+	Kind     string    `json:"kind"`
+	Actor    string    `json:"actor,omitempty"`
+	Slot     int       `json:"slot,omitempty"`
+	Process  string    `json:"process,omitempty"` // shortened
+	Message  string    `json:"message,omitempty"`
+	Attempt  int       `json:"attempt,omitempty"`
+	Token    Token     `json:"token,omitempty"`
+	Category string    `json:"category,omitempty"`
+	Text     string    `json:"text,omitempty"`
+}
+
+// Leases is every lease on record.
+type Leases struct {
+	Leases []Lease `json:"leases"`
+}
+
+// A Lease is one lease, or why its record cannot be read.
+type Lease struct {
+	Actor       string `json:"actor"`
+	Slot        int    `json:"slot"`
+	Process     string `json:"process,omitempty"` // shortened
+	Token       Token  `json:"token,omitempty"`
+	RemainingMS int64  `json:"remaining_ms"`
+	Expired     bool   `json:"expired"`
+	Error       *Error `json:"error,omitempty"`
+}
+
+// LeasesResetParams: slot 0 is every slot of the actor.
+type LeasesResetParams struct {
+	Actor string `json:"actor"`
+	Slot  int    `json:"slot,omitempty"`
+}
+
+// LeasesReset tells how many records were removed.
+type LeasesReset struct {
+	Reset int `json:"reset"`
+}
+
+// Verified is what the integrity check found.
+type Verified struct {
+	Messages int64     `json:"messages"`
+	Problems []Problem `json:"problems"`
+}
+
+// A Problem is one finding.
+type Problem struct {
+	What  string `json:"what"`
+	Where string `json:"where"`
+}
