@@ -1,0 +1,128 @@
+package protocol
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"sync"
+
+	"github.com/sovereign-run/sovereign/refusal"
+)
+
+// MaxLine is the longest line, its newline not counted, in bytes.
+const MaxLine = 8 << 20
+
+// keepBuffer is how much of a grown buffer is kept for the next line: one long
+// line does not cost its memory for as long as the connection lives.
+const keepBuffer = 64 << 10
+
+// ErrLineTooLong is returned by Decoder.Line for a line beyond MaxLine. The
+// line has been skipped; the next one can be read.
+var ErrLineTooLong = refusal.New(refusal.BadRequest, "the line is too long",
+	"a line holds at most 8 MiB", "send less in one request; keep large data in a file and send its path")
+
+// A Decoder reads lines. It is used by one goroutine.
+type Decoder struct {
+	r   *bufio.Reader
+	buf []byte // the line, where it is longer than the reader's buffer
+}
+
+// NewDecoder returns a decoder that reads from r.
+func NewDecoder(r io.Reader) *Decoder { return &Decoder{r: bufio.NewReaderSize(r, 16<<10)} }
+
+// Line returns the next line that is not blank, without its end. It is valid
+// until the next call. A line beyond MaxLine is skipped whole and reported as
+// ErrLineTooLong, after which reading goes on. Any other error is the
+// reader's and final; io.EOF is the regular end. What stands before the end
+// without a newline is a line too.
+func (d *Decoder) Line() ([]byte, error) {
+	for {
+		line, err := d.next()
+		if err != nil {
+			return nil, err
+		}
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			return line, nil
+		}
+	}
+}
+
+func (d *Decoder) next() ([]byte, error) {
+	if cap(d.buf) > keepBuffer {
+		d.buf = nil
+	}
+	d.buf = d.buf[:0]
+	for {
+		part, err := d.r.ReadSlice('\n')
+		switch {
+		case err == nil && len(d.buf) == 0 && len(part) <= MaxLine+1:
+			return part[:len(part)-1], nil
+		case err == nil || errors.Is(err, bufio.ErrBufferFull):
+			if len(d.buf)+len(bytes.TrimSuffix(part, []byte("\n"))) > MaxLine {
+				d.buf = nil
+				return nil, d.skip(err == nil)
+			}
+			d.buf = append(d.buf, part...)
+			if err == nil {
+				return d.buf[:len(d.buf)-1], nil
+			}
+		case errors.Is(err, io.EOF) && len(d.buf)+len(part) > 0:
+			return append(d.buf, part...), nil
+		default:
+			return nil, err
+		}
+	}
+}
+
+// skip reads to the end of the line, unless that has been reached.
+func (d *Decoder) skip(ended bool) error {
+	for !ended {
+		_, err := d.r.ReadSlice('\n')
+		switch {
+		case err == nil, errors.Is(err, io.EOF):
+			ended = true
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return err
+		}
+	}
+	return ErrLineTooLong
+}
+
+// An Encoder writes values as lines, each in one Write. It may be used by
+// several goroutines.
+type Encoder struct {
+	mu sync.Mutex // guards w and buf
+	w  io.Writer
+	js *json.Encoder
+	b  bytes.Buffer
+}
+
+// NewEncoder returns an encoder that writes to w.
+func NewEncoder(w io.Writer) *Encoder {
+	e := &Encoder{w: w}
+	e.js = json.NewEncoder(&e.b)
+	e.js.SetEscapeHTML(false)
+	return e
+}
+
+// Encode writes v as one line. An error of the writer leaves the stream in the
+// middle of a line: nothing more may be written to it. A value that would
+// exceed MaxLine is refused, message_too_large, and nothing of it written.
+func (e *Encoder) Encode(v any) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.b.Cap() > keepBuffer {
+		e.b = bytes.Buffer{}
+	}
+	e.b.Reset()
+	if err := e.js.Encode(v); err != nil {
+		return err
+	}
+	if e.b.Len() > MaxLine+1 {
+		return refusal.New(refusal.MessageTooLarge, "the line would be too long", "a line holds at most 8 MiB", "ask for less at once")
+	}
+	_, err := e.w.Write(e.b.Bytes())
+	return err
+}
