@@ -19,7 +19,8 @@ const (
 	Daemon Mode = "daemon" // supervised only, no mailbox
 )
 
-// An Actor is one entry under actors:.
+// An Actor is one entry under actors:. What makes no sense in its mode is zero,
+// save Claim, which is filled for a task as well.
 type Actor struct {
 	Name         string
 	Command      []string // argv; a string command is ["/bin/sh", "-c", string]
@@ -27,11 +28,12 @@ type Actor struct {
 	Replicas     int
 	Cwd          string            // absolute
 	Env          map[string]string // env over env_file
+	EnvFile      string            // absolute, "" = none; its variables are in Env
 	User         string            // "" = the supervisor's own
 	Group        string            // "" = the user's primary group
 	Umask        int               // -1 = the supervisor's own
 	Limits       Limits
-	Restart      Restart
+	Restart      Restart // "" in a task
 	Backoff      Backoff
 	Intensity    Intensity
 	Stop         Stop

@@ -1,0 +1,75 @@
+package config
+
+import (
+	"slices"
+	"strings"
+)
+
+// closest is the candidate that word is most likely a slip of, or "": at most
+// one slip in a short word and two in a longer one, where a slip is a letter
+// too many, missing, another, or two that changed places. Of equally close
+// ones the first counts.
+func closest(word string, candidates []string) string {
+	word = strings.ToLower(word)
+	best, bestSlips := "", 3
+	for _, c := range candidates {
+		if n := slips(word, strings.ToLower(c)); n < bestSlips && (n < 2 || len(c) > 4) {
+			best, bestSlips = c, n
+		}
+	}
+	return best
+}
+
+// slips is the edit distance of a and b with transpositions (optimal string
+// alignment), or 3 where their lengths alone differ by more than two.
+func slips(a, b string) int {
+	if len(a)-len(b) > 2 || len(b)-len(a) > 2 {
+		return 3
+	}
+	var before, previous []int // the two rows above
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		before, previous, row = previous, row, make([]int, len(b)+1)
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			changed := previous[j-1]
+			if a[i-1] != b[j-1] {
+				changed++
+			}
+			row[j] = min(previous[j]+1, row[j-1]+1, changed)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+	}
+	return row[len(b)]
+}
+
+// suggest is what the unknown key word, met where keys are allowed, may have
+// been meant as; nil where nothing comes near. First comes what other
+// supervisors call the same thing, then a slip, then a key of that very name
+// one level further down.
+func suggest(word string, keys []*key) []string {
+	var names, inside []string
+	for _, k := range keys {
+		if slices.Contains(k.aka, strings.ToLower(word)) {
+			return []string{k.name}
+		}
+		names = append(names, k.name)
+		if k.name == "actors" {
+			continue // its keys are names
+		}
+		for _, sub := range k.keys {
+			if sub.name == word {
+				inside = append(inside, k.name+"."+sub.name)
+			}
+		}
+	}
+	if c := closest(word, names); c != "" {
+		return []string{c}
+	}
+	return inside
+}
