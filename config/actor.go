@@ -56,7 +56,7 @@ func (w *walk) misplaced(keys []*key, prefix string, mode Mode, own settings) {
 		path := prefix + k.name
 		s, given := own[path]
 		switch {
-		case !given:
+		case !given || s.key.Value != k.name:
 		case !k.fits(mode):
 			w.report(s.key, "%s makes no sense in mode %s, allowed: in mode %s", path, mode, either(modeNames(k.modes)))
 		default:

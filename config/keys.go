@@ -77,7 +77,7 @@ var fileKeys = []*key{
 }
 
 // actorKeys are the keys of an actor.
-var actorKeys = slices.Concat(processKeys, lifeKeys, messageKeys)
+var actorKeys = slices.Concat(processKeys, lifeKeys, messageKeys, outputKeys)
 
 // processKeys say what is executed, and as what.
 var processKeys = []*key{
@@ -188,19 +188,6 @@ var lifeKeys = []*key{
 				field:   in(func(a *Actor) *time.Duration { return &a.LeaseTTL }),
 				meaning: "How long it lasts without being renewed. The supervisor renews it while the child lives."},
 		}},
-	{name: "log", aka: []string{"logs", "logging"},
-		meaning: "Where and how much of the child's output is kept.",
-		keys: []*key{
-			{name: "file", def: "true", kind: truth{},
-				field:   in(func(a *Actor) *bool { return &a.Log.File }),
-				meaning: "Whether it is written to a file under logs/."},
-			{name: "max_size", def: "10MiB", kind: size{max: math.MaxInt64},
-				field:   in(func(a *Actor) *int64 { return &a.Log.MaxSize }),
-				meaning: "The size at which a file is rotated."},
-			{name: "keep", def: "3", kind: whole[int]{0, 1000},
-				field:   in(func(a *Actor) *int { return &a.Log.Keep }),
-				meaning: "How many rotated files are kept besides the current one."},
-		}},
 }
 
 // messageKeys say what happens to messages.
@@ -260,6 +247,23 @@ var messageKeys = []*key{
 				meant: map[string]string{"on-success": "on_success"}},
 				field:   in(func(a *Actor) *Reclaim { return &a.Reclaim }),
 				meaning: "When it is removed: always, on_success (kept when the attempt failed) or never."},
+		}},
+}
+
+// outputKeys say what becomes of a child's output.
+var outputKeys = []*key{
+	{name: "log", aka: []string{"logs", "logging"},
+		meaning: "Where and how much of the child's output is kept.",
+		keys: []*key{
+			{name: "file", def: "true", kind: truth{},
+				field:   in(func(a *Actor) *bool { return &a.Log.File }),
+				meaning: "Whether it is written to a file under logs/."},
+			{name: "max_size", def: "10MiB", kind: size{max: math.MaxInt64},
+				field:   in(func(a *Actor) *int64 { return &a.Log.MaxSize }),
+				meaning: "The size at which a file is rotated."},
+			{name: "keep", def: "3", kind: whole[int]{0, 1000},
+				field:   in(func(a *Actor) *int { return &a.Log.Keep }),
+				meaning: "How many rotated files are kept besides the current one."},
 		}},
 }
 

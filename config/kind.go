@@ -118,6 +118,8 @@ func (k whole[T]) parse(text string, quoted bool) (any, error) {
 	}
 	n, err := strconv.ParseUint(text, 10, 63)
 	switch {
+	case k.min == k.max && (err != nil || n != uint64(k.min)):
+		return nil, errors.New("is not supported")
 	case err != nil || n > uint64(k.max):
 		return nil, errors.New("is too large")
 	case n < uint64(k.min):

@@ -114,7 +114,7 @@ func (octal) parse(s string, _ bool) (any, error) {
 }
 
 func (octal) schema() *jsonschema.Schema {
-	return &jsonschema.Schema{Type: "string", Pattern: octalPattern}
+	return &jsonschema.Schema{Types: []string{"string", "integer"}, Pattern: octalPattern}
 }
 
 func (octal) show(value any) any { return fmt.Sprintf("%04o", value) }

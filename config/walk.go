@@ -137,7 +137,12 @@ func (w *walk) mapping(n *yaml.Node, prefix string, keys []*key, s settings) {
 	for _, p := range w.pairs(n) {
 		k := find(keys, p.key.Value)
 		if k == nil {
-			w.unknown(p.key, prefix, keys)
+			if meant := w.unknown(p.key, prefix, keys); meant != "" {
+				// So that the key is not reported as missing as well.
+				if _, given := s[prefix+meant]; !given {
+					s[prefix+meant] = setting{key: p.key, at: p.value, bad: true}
+				}
+			}
 			w.skip(p.value)
 			continue
 		}
@@ -184,24 +189,36 @@ func (w *walk) scalar(n *yaml.Node, path string, as scalar) (value any, bad bool
 	}
 	value, err := as.parse(n.Value, n.Style&^yaml.TaggedStyle != 0)
 	if err != nil {
-		w.report(n, "%s: %s %v, allowed: %s", path, short(n.Value), err, as.allowed())
+		w.report(n, "%s: %s %s allowed: %s", path, short(n.Value), clause(err), as.allowed())
 		return nil, true
 	}
 	return value, false
 }
 
+// clause is err with the sign that what follows needs.
+func clause(err error) string {
+	if strings.HasSuffix(err.Error(), "?") {
+		return err.Error()
+	}
+	return err.Error() + ","
+}
+
 // unknown reports a key that is not in keys, with what it may have been meant
-// as.
-func (w *walk) unknown(n *yaml.Node, prefix string, keys []*key) {
+// as; where that is one of keys, it is returned.
+func (w *walk) unknown(n *yaml.Node, prefix string, keys []*key) string {
 	where := ""
 	if prefix != "" {
 		where = " in " + strings.TrimSuffix(prefix, ".")
 	}
 	if meant := suggest(n.Value, keys); meant != nil {
 		w.report(n, "unknown key %s%s, did you mean %s?", short(n.Value), where, either(meant))
-		return
+		if find(keys, meant[0]) != nil {
+			return meant[0]
+		}
+		return ""
 	}
 	w.report(n, "unknown key %s%s, allowed: %s", short(n.Value), where, strings.Join(names(keys), ", "))
+	return ""
 }
 
 func find(keys []*key, name string) *key {
