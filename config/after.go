@@ -16,6 +16,7 @@ func (w *walk) order(actors []declared, all []settings) {
 		at[d.name.Value], known[i] = i, d.name.Value
 	}
 	next := make([][]edge, len(actors))
+	judged := make(map[*yaml.Node]bool) // an entry of defaults is met once for each actor
 	for i := range actors {
 		s := all[i]["after"]
 		for j, item := range s.items {
@@ -24,6 +25,10 @@ func (w *walk) order(actors []declared, all []settings) {
 				next[i] = append(next[i], edge{to, item})
 				continue
 			}
+			if judged[item] {
+				continue
+			}
+			judged[item] = true
 			if meant := closest(name, known); meant != "" {
 				w.report(item, "after names the unknown actor %s, did you mean %q?", short(name), meant)
 				continue
@@ -49,20 +54,26 @@ type edge struct {
 	at *yaml.Node
 }
 
-// circles are circles of next, each once and beginning with its lowest index:
-// at least one for every set of actors that wait for each other.
+// circles are circles of next, each beginning with its lowest index: at least
+// one for every set of actors that wait for each other, and none of which every
+// actor is in another already.
 func circles(next [][]edge) [][]int {
 	var found [][]int
 	place := make([]int, len(next)) // on the path: its place there, from 1; done: -1
 	var path []int
+	told := make([]bool, len(next)) // is in a circle that was found
+	untold := func(i int) bool { return !told[i] }
 	var visit func(int)
 	visit = func(i int) {
 		path = append(path, i)
 		place[i] = len(path)
 		for _, e := range next[i] {
 			switch p := place[e.to]; {
-			case p > 0:
+			case p > 0 && slices.ContainsFunc(path[p-1:], untold):
 				found = append(found, turned(path[p-1:]))
+				for _, j := range path[p-1:] {
+					told[j] = true
+				}
 			case p == 0:
 				visit(e.to)
 			}

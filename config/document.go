@@ -32,13 +32,13 @@ func document(path string, text []byte) (root, second *yaml.Node, problem *Probl
 	case errors.Is(err, io.EOF):
 		return nil, nil, alone(path, 1, 1, emptyFile)
 	case err != nil:
-		return nil, nil, syntax(path, err)
+		return nil, nil, syntax(path, text, err)
 	}
 	switch err := loader.Load(further); {
 	case errors.Is(err, io.EOF):
 		further = nil
 	case err != nil:
-		return nil, nil, syntax(path, err)
+		return nil, nil, syntax(path, text, err)
 	}
 	if len(first.Content) != 1 {
 		return nil, nil, alone(path, 1, 1, emptyFile)
@@ -63,6 +63,8 @@ func unreadable(path string, text []byte) *Problems {
 		case r == utf8.RuneError && width == 1:
 			return alone(path, line, column, "byte 0x"+strconv.FormatUint(uint64(text[at]), 16)+
 				" is no UTF-8, allowed: text in UTF-8")
+		case r == 0:
+			return alone(path, line, column, "there is a NUL character, allowed: any other")
 		case control(r):
 			return alone(path, line, column, "there is a control character "+strconv.QuoteRuneToASCII(r)+
 				", allowed: text; in double quotes it can be written as an escape")
@@ -90,7 +92,7 @@ func control(r rune) bool {
 }
 
 // syntax is the one problem of a text that is no YAML.
-func syntax(path string, err error) *Problems {
+func syntax(path string, text []byte, err error) *Problems {
 	fault, ok := errors.AsType[*yaml.LoadError](err)
 	if !ok {
 		return alone(path, 1, 1, "YAML: "+err.Error())
@@ -108,18 +110,30 @@ func syntax(path string, err error) *Problems {
 		what = "alias *" + strings.TrimSuffix(name, "' referenced") + " is not allowed, write the value out"
 		return alone(path, max(at.Line, 1), max(at.Column, 1), what)
 	}
-	return alone(path, max(at.Line, 1), max(at.Column, 1), "YAML: "+what+advice(fault.Message))
+	return alone(path, max(at.Line, 1), max(at.Column, 1), "YAML: "+what+advice(fault.Message, lineAt(text, at.Line)))
 }
 
-// advice says what is allowed, for the mistakes that people make most.
-func advice(message string) string {
+// lineAt is the line of text with the number n, from 1; empty beyond the end.
+func lineAt(text []byte, n int) []byte {
+	lines := bytes.SplitN(text, []byte("\n"), n+1)
+	if n < 1 || n > len(lines) {
+		return nil
+	}
+	return lines[n-1]
+}
+
+// advice says what is allowed, for the mistakes that people make most. line is
+// the one on which the mistake was found.
+func advice(message string, line []byte) string {
 	switch {
-	case strings.Contains(message, "tab"):
+	case strings.Contains(message, "tab"), bytes.HasPrefix(bytes.TrimLeft(line, " "), []byte("\t")):
 		return "; indent with spaces"
 	case strings.Contains(message, "cannot start any token"):
-		return "; put quotes around a text that begins with @, `, % or a tab"
+		return "; put quotes around a text that begins with @, ` or %"
 	case strings.Contains(message, "mapping values are not allowed"):
 		return `; put quotes around a text that holds ": ", and indent keys of one mapping alike`
+	case strings.Contains(message, "expected key"):
+		return "; indent keys of one mapping alike"
 	case strings.Contains(message, "unexpected end of stream"):
 		return "; close the quote"
 	}

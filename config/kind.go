@@ -241,10 +241,13 @@ func (k choice[T]) schema() *jsonschema.Schema {
 func (k choice[T]) show(value any) any { return string(value.(T)) }
 
 // either is "a, b or c".
-func either(words []string) string {
+func either(words []string) string { return joined(words, " or ") }
+
+// joined is words with commas, and word between the last two.
+func joined(words []string, word string) string {
 	last := len(words) - 1
 	if last < 1 {
 		return strings.Join(words, "")
 	}
-	return strings.Join(words[:last], ", ") + " or " + words[last]
+	return strings.Join(words[:last], ", ") + word + words[last]
 }

@@ -105,7 +105,7 @@ func (w *walk) file(root *yaml.Node) *File {
 		return nil
 	}
 	if root.Kind != yaml.MappingNode {
-		w.wrongType(root, "the file", "a mapping of "+either(names(fileKeys)))
+		w.wrongType(root, "the file", "a mapping of "+joined(names(fileKeys), " and "))
 		return nil
 	}
 	top := make(settings)
@@ -160,7 +160,11 @@ func (w *walk) actors(n *yaml.Node) []declared {
 		return nil
 	}
 	var list []declared
-	for _, p := range w.pairs(n) {
+	for i, p := range w.pairs(n) {
+		if i == maxActors {
+			w.report(p.key, "there are too many actors, allowed: %d", maxActors)
+			break
+		}
 		if name := p.key.Value; !nameForm.MatchString(name) {
 			w.report(p.key, "bad name %s of an actor, allowed: %s", short(name), nameRule)
 		}
@@ -180,5 +184,8 @@ func (w *walk) actors(n *yaml.Node) []declared {
 	}
 	return list
 }
+
+// maxActors bounds the actors of a file, and what one of them can wait for.
+const maxActors = 4096
 
 const nameRule = "1 to 63 of a-z, 0-9, dot, underscore and dash, not beginning with a sign"

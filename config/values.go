@@ -112,6 +112,10 @@ func (w *walk) actorList(n *yaml.Node, path string) (value any, items []*yaml.No
 		w.wrongType(n, path, actorList{}.allowed())
 		return nil, nil, true
 	}
+	if len(n.Content) > maxActors {
+		w.report(n, "%s is too long, allowed: at most %d names", path, maxActors)
+		return nil, nil, true
+	}
 	names, seen := []string(nil), make(map[string]bool)
 	for _, item := range n.Content {
 		switch {

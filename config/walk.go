@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -36,7 +37,21 @@ type setting struct {
 type settings map[string]setting
 
 func (w *walk) report(n *yaml.Node, format string, args ...any) {
-	w.found = append(w.found, Problem{w.path, max(n.Line, 1), max(n.Column, 1), fmt.Sprintf(format, args...)})
+	message := oneLine(fmt.Sprintf(format, args...))
+	w.found = append(w.found, Problem{w.path, max(n.Line, 1), max(n.Column, 1), message})
+}
+
+// oneLine is s with what would not stay on one line of a terminal escaped.
+func oneLine(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if strconv.IsPrint(r) {
+			b.WriteRune(r)
+			continue
+		}
+		b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
+	}
+	return b.String()
 }
 
 // plain refuses what YAML offers for sharing and typing values, where it
@@ -82,7 +97,7 @@ func empty(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!
 // wrongType reports that n, the value of name, is of another form than allowed,
 // and looks at what is inside.
 func (w *walk) wrongType(n *yaml.Node, name, allowed string) {
-	is := "is a text"
+	is := "is a single value"
 	switch {
 	case empty(n):
 		is = "has no value"
@@ -157,7 +172,7 @@ func (w *walk) setting(p pair, path string, k *key, s settings) {
 	case !w.plain(p.value):
 		one.bad = true
 	case k.keys != nil && p.value.Kind != yaml.MappingNode:
-		w.wrongType(p.value, path, "a mapping of "+either(names(k.keys)))
+		w.wrongType(p.value, path, "a mapping of "+joined(names(k.keys), " and "))
 		one.bad = true
 	case k.keys != nil:
 		w.mapping(p.value, path+".", k.keys, s)
