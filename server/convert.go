@@ -1,0 +1,157 @@
+package server
+
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/sovereign-run/sovereign/fence"
+	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/protocol"
+)
+
+// This file turns what the mailbox knows into what goes over the wire. An
+// identity is shortened here (P10), and nowhere may one pass by.
+
+func quoted(s string) string {
+	const most = 60
+	if len(s) > most {
+		s = s[:most]
+	}
+	return strconv.Quote(s)
+}
+
+func outgoing(o protocol.Outgoing) mailbox.Outgoing {
+	return mailbox.Outgoing{To: o.To, Subject: o.Subject, Headers: o.Headers, Body: o.Body, Key: o.Key,
+		KeyTTL: o.KeyTTL.Std(), Delay: o.Delay.Std(), At: o.At, Priority: o.Priority, Group: o.Group, TTL: o.TTL.Std()}
+}
+
+func outgoings(list []protocol.Outgoing) []mailbox.Outgoing {
+	if len(list) == 0 {
+		return nil
+	}
+	out := make([]mailbox.Outgoing, len(list))
+	for i := range list {
+		out[i] = outgoing(list[i])
+	}
+	return out
+}
+
+func delivery(d mailbox.Delivery) protocol.Delivery {
+	return protocol.Delivery{ID: d.ID.String(), From: d.From, Subject: d.Subject, Headers: headers(d.Headers), Body: d.Body,
+		Attempt: d.Attempt, Token: protocol.Token(d.Token), ExpiresAt: d.ExpiresAt.UTC(), RemainingMS: d.Remaining.Milliseconds()}
+}
+
+func deliveries(list []mailbox.Delivery) []protocol.Delivery {
+	out := make([]protocol.Delivery, len(list))
+	for i := range list {
+		out[i] = delivery(list[i])
+	}
+	return out
+}
+
+func headers(h map[string]string) map[string]string {
+	if h == nil {
+		return map[string]string{}
+	}
+	return h
+}
+
+// whatFits is how many of the deliveries, from the first, go into one line. A
+// single one always does: the bounds of a message see to that.
+func whatFits(list []mailbox.Delivery) int {
+	const room = protocol.MaxLine - 4096 // the rest of the line
+	worst := 0
+	for i := range list {
+		worst += 6*(len(list[i].Body)+len(list[i].Subject)+len(list[i].From)) + 64<<10
+	}
+	if worst <= room {
+		return len(list)
+	}
+	size := 0
+	for i := range list {
+		line, err := json.Marshal(delivery(list[i]))
+		size += len(line) + 1
+		if i > 0 && (err != nil || size > room) {
+			return i
+		}
+	}
+	return len(list)
+}
+
+func message(m mailbox.Message) protocol.Message {
+	out := protocol.Message{ID: m.ID.String(), To: m.To, From: m.From, Subject: m.Subject, Headers: headers(m.Headers),
+		State: m.State.String(), Priority: m.Priority, Group: m.Group, Key: m.Key, Attempt: m.Attempt, Attempts: m.Attempts,
+		MaxAttempts: m.MaxAttempts, Size: m.Size, CreatedAt: m.CreatedAt.UTC(), AvailableAt: utc(m.AvailableAt), EndedAt: utc(m.EndedAt)}
+	if c := m.Claim; c != nil {
+		out.Claim = &protocol.Claim{Process: c.Holder.Process.Short(), Slot: c.Holder.Slot.Number, Token: protocol.Token(c.Token),
+			LeaseToken: protocol.Token(c.Holder.Token), ExpiresAt: c.ExpiresAt.UTC(), RemainingMS: c.Remaining.Milliseconds(), Progress: c.Progress}
+	}
+	if f := m.LastFailure; f != nil {
+		out.LastFailure = &protocol.LastFailure{Category: string(f.Category), Reason: f.Reason, At: f.At.UTC()}
+	}
+	return out
+}
+
+// utc leaves the zero time zero.
+func utc(t time.Time) time.Time {
+	if t.IsZero() {
+		return time.Time{}
+	}
+	return t.UTC()
+}
+
+func detail(d mailbox.Detail) protocol.MessageDetail {
+	out := protocol.MessageDetail{Message: message(d.Message), ResultTruncated: d.ResultTruncated, Why: d.Why,
+		Receipts: make([]protocol.Receipt, len(d.Receipts))}
+	out.Body, out.BodyBase64 = text(d.Body)
+	if d.State == mailbox.Done {
+		out.Result, out.ResultBase64 = text(d.Result)
+	}
+	for i, r := range d.Receipts {
+		out.Receipts[i] = receipt(r)
+	}
+	return out
+}
+
+// text returns b as a string where it is one, else as it is.
+func text(b []byte) (*string, []byte) {
+	if !utf8.Valid(b) {
+		return nil, b
+	}
+	s := string(b)
+	return &s, nil
+}
+
+func receipt(r mailbox.Receipt) protocol.Receipt {
+	out := protocol.Receipt{Attempt: r.Attempt, Token: protocol.Token(r.Token), LeaseToken: protocol.Token(r.LeaseToken),
+		Process: r.Process.Short(), Actor: r.Slot.Actor, Slot: r.Slot.Number, StartedAt: utc(r.StartedAt), EndedAt: utc(r.EndedAt),
+		Status: string(r.Status), Category: string(r.Category), Counted: r.Counted, ByWorker: r.ByWorker, Reason: r.Reason, Signal: r.Signal}
+	if r.ExitCode >= 0 {
+		out.ExitCode = &r.ExitCode
+	}
+	return out
+}
+
+func event(e mailbox.Event) protocol.Event {
+	out := protocol.Event{Seq: e.Seq, At: utc(e.At), Kind: e.Kind, Actor: e.Actor, Slot: e.Slot, Process: e.Process.Short(),
+		Attempt: e.Attempt, Token: protocol.Token(e.Token), Category: e.Category, Text: e.Text}
+	if e.Message != 0 {
+		out.Message = e.Message.String()
+	}
+	return out
+}
+
+func counts(c mailbox.Counts) protocol.Counts {
+	return protocol.Counts{New: c.New, Claimed: c.Claimed, Done: c.Done, Dead: c.Dead, Parked: c.Parked}
+}
+
+func lease(r fence.Record) protocol.Lease {
+	out := protocol.Lease{Actor: r.Slot.Actor, Slot: r.Slot.Number, Error: protocol.ErrorOf(r.Err)}
+	if r.Err == nil {
+		out.Process, out.Token = r.Lease.Process.Short(), protocol.Token(r.Lease.Token)
+		out.RemainingMS, out.Expired = r.Remaining.Milliseconds(), r.Remaining <= 0
+	}
+	return out
+}

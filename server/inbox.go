@@ -1,0 +1,228 @@
+package server
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/protocol"
+	"github.com/sovereign-run/sovereign/refusal"
+)
+
+func (c *Control) inboxList(in asking, p protocol.InboxListParams) (any, error) {
+	f := mailbox.Filter{Actor: p.Actor, From: p.From, Subject: p.Subject, Older: p.Older.Std(), Limit: p.Limit, After: p.After}
+	if p.Limit < 0 {
+		return nil, badParam("limit is negative", "give 1 or more, or leave it out for 50")
+	}
+	f.Limit = min(f.Limit, 1000)
+	if p.State != "" {
+		state, err := mailbox.ParseState(p.State)
+		if err != nil {
+			return nil, err
+		}
+		f.State = state
+	}
+	page, err := c.box.List(in.run, f)
+	if err != nil {
+		return nil, err
+	}
+	out := protocol.Inbox{Messages: make([]protocol.Message, len(page.Messages)), Next: page.Next}
+	for i, m := range page.Messages {
+		out.Messages[i] = message(m)
+	}
+	return out, nil
+}
+
+func (c *Control) inboxShow(in asking, p protocol.InboxShowParams) (any, error) {
+	id, err := mailbox.ParseID(p.ID)
+	if err != nil {
+		return nil, err
+	}
+	d, err := c.box.Show(in.run, id)
+	if err != nil {
+		return nil, err
+	}
+	return detail(d), nil
+}
+
+// each does one thing to each of several messages; one that is refused stops
+// none of the others.
+func (c *Control) each(p protocol.InboxIDsParams, do func(id mailbox.ID) (state string, err error)) (any, error) {
+	if len(p.IDs) == 0 {
+		return nil, badParam("ids is empty", "name one message or more")
+	}
+	out := protocol.InboxChanged{Results: make([]protocol.InboxChange, len(p.IDs))}
+	for i, text := range p.IDs {
+		id, err := mailbox.ParseID(text)
+		var state string
+		if err == nil {
+			state, err = do(id)
+		}
+		out.Results[i] = protocol.InboxChange{ID: text, State: state, Error: protocol.ErrorOf(err)}
+	}
+	return out, nil
+}
+
+func (c *Control) inboxRetry(in asking, p protocol.InboxIDsParams) (any, error) {
+	return c.each(p, func(id mailbox.ID) (string, error) {
+		if err := c.box.Retry(in.run, id); err != nil {
+			return "", err
+		}
+		return mailbox.New.String(), nil
+	})
+}
+
+func (c *Control) inboxDrop(in asking, p protocol.InboxIDsParams) (any, error) {
+	return c.each(p, func(id mailbox.ID) (string, error) { return "", c.box.Drop(in.run, id) })
+}
+
+// inboxCancel leaves a message that runs CLAIMED: its attempt is ended by the
+// supervisor, unless its completion commits first.
+func (c *Control) inboxCancel(in asking, p protocol.InboxIDsParams) (any, error) {
+	return c.each(p, func(id mailbox.ID) (string, error) {
+		found, err := c.box.Cancel(in.run, id)
+		switch {
+		case err != nil:
+			return "", err
+		case !found.Running:
+			return mailbox.Dead.String(), nil
+		case c.supervisor != nil:
+			return mailbox.Claimed.String(), c.supervisor.Cancel(in.run, found.Holder, found.Ref)
+		}
+		// The store's lock is ours: no supervisor has the attempt's process.
+		ended, err := c.box.EndCancelled(in.run, found.Holder, found.Ref)
+		if err != nil || !ended {
+			return "", err
+		}
+		return mailbox.Dead.String(), nil
+	})
+}
+
+func (c *Control) inboxPurge(in asking, p protocol.InboxPurgeParams) (any, error) {
+	state, err := mailbox.ParseState(p.State)
+	if err != nil {
+		return nil, err
+	}
+	n, err := c.box.Purge(in.run, state, p.Older.Std())
+	if err != nil {
+		return nil, err
+	}
+	return protocol.InboxPurged{Removed: n}, nil
+}
+
+func (c *Control) send(in asking, p protocol.SendParams) (any, error) {
+	if p.Claim != nil {
+		return nil, badParam("claim is given", "only a worker's sends are staged; send on worker.sock with its identity")
+	}
+	m := outgoing(p.Outgoing)
+	m.From = p.From
+	sent, err := c.box.Send(in.run, m)
+	if err != nil {
+		return nil, err
+	}
+	return protocol.SendResult{ID: sent.ID.String(), Duplicate: sent.Duplicate, Recipient: c.obstacle(m.To)}, nil
+}
+
+// obstacle says what keeps an actor from working on what is sent to it, "" for
+// nothing that is known.
+func (c *Control) obstacle(actor string) string {
+	a, err := c.box.Actor(actor)
+	switch {
+	case err != nil: // the send stands all the same
+		return ""
+	case a.Stopped:
+		return "stopped"
+	case a.Paused:
+		return "paused"
+	}
+	return ""
+}
+
+func (c *Control) await(in asking, p protocol.AwaitParams) (any, error) {
+	id, err := mailbox.ParseID(p.ID)
+	if err != nil {
+		return nil, err
+	}
+	done, err := in.waiting()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	ctx, cancel := context.WithCancel(in.wait)
+	if p.Timeout > 0 {
+		ctx, cancel = context.WithTimeout(in.wait, p.Timeout.Std())
+	}
+	defer cancel()
+	d, err := c.box.Await(ctx, id)
+	if err != nil && ctx.Err() != nil && !isRefusal(err) {
+		if in.wait.Err() != nil {
+			return nil, refusal.New(refusal.Unavailable, "the wait for "+p.ID+" was ended", "the supervisor stops", "ask again").Later()
+		}
+		d, err = c.box.Show(in.run, id) // as it stands when the time is up
+	}
+	if err != nil {
+		return nil, err
+	}
+	return detail(d), nil
+}
+
+// status without a supervisor tells what is on record.
+func (c *Control) status(in asking, p protocol.StatusParams) (any, error) {
+	all, err := c.box.AllCounts(in.run)
+	if err != nil {
+		return nil, err
+	}
+	out := protocol.Status{Supervisor: protocol.SupervisorStatus{State: "stopped", Data: c.data}}
+	if c.supervisor != nil {
+		out = c.supervisor.Status()
+		if out.Supervisor.State == "" {
+			out.Supervisor.State = "running"
+		}
+		s := &out.Supervisor
+		s.PID, s.Version, s.Data = os.Getpid(), c.version, c.data
+		if !s.StartedAt.IsZero() && s.Uptime == 0 {
+			s.Uptime = protocol.Duration(time.Since(s.StartedAt).Round(time.Second))
+		}
+	}
+	known := map[string]int{}
+	for i := range out.Actors {
+		known[out.Actors[i].Actor] = i
+	}
+	for _, a := range c.box.Actors() {
+		i, ok := known[a.Name]
+		if !ok {
+			if a.Removed && !waits(all[a.Name]) {
+				continue
+			}
+			i = len(out.Actors)
+			out.Actors = append(out.Actors, protocol.ActorStatus{Actor: a.Name, State: recordedState(a)})
+		}
+		out.Actors[i].Paused = a.Paused
+		out.Actors[i].Inbox = counts(all[a.Name])
+	}
+	actors := out.Actors
+	out.Actors = []protocol.ActorStatus{}
+	for _, a := range actors {
+		if a.Slots == nil {
+			a.Slots = []protocol.SlotStatus{}
+		}
+		if p.Actor == "" || p.Actor == a.Actor {
+			out.Actors = append(out.Actors, a)
+		}
+	}
+	if p.Actor != "" && len(out.Actors) == 0 {
+		return nil, refusal.New(refusal.UnknownActor, "there is no actor "+quoted(p.Actor), "no actors.yaml that was run here declares it", "see `sovereign status`")
+	}
+	return out, nil
+}
+
+func waits(c mailbox.Counts) bool { return c.New+c.Claimed+c.Done+c.Dead+c.Parked > 0 }
+
+// recordedState is the state of an actor that no supervisor runs.
+func recordedState(a mailbox.Actor) string {
+	if a.Removed {
+		return "removed"
+	}
+	return "stopped"
+}

@@ -1,0 +1,269 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/sovereign-run/sovereign/protocol"
+	"github.com/sovereign-run/sovereign/refusal"
+)
+
+// The bounds of one connection. Beyond maxRunning requests, or maxUnread bytes
+// of them, no more are read until some are done. Requests that wait for
+// something to happen do not count among those, so that they delay nobody;
+// they are counted against maxWaiting, beyond which they are refused.
+const (
+	maxRunning = 1024
+	maxUnread  = 32 << 20 // bytes
+	maxWaiting = 256
+
+	// writeTimeout is how long a peer may take to make room for one answer. The
+	// answers of a peer that does not read are kept no longer.
+	writeTimeout = 10 * time.Second
+)
+
+// An answer is what a request ends with. Where err is nil, result is sent.
+// undo, if there is one, is called when the peer cannot have got the answer.
+type answer struct {
+	result any
+	err    *protocol.Error
+	undo   func()
+}
+
+func refuse(err error) answer { return answer{err: protocol.ErrorOf(err)} }
+
+// A handler answers the requests of one connection, several at a time.
+//
+// run lives until the server gives up; what has been asked is finished even if
+// the peer has gone. wait ends earlier, as soon as the peer can ask nothing
+// more or the server stops: what only waits ends with it, after it has called
+// c.waiting.
+type handler interface {
+	handle(run, wait context.Context, c *call) answer
+}
+
+// A call is one request under way.
+type call struct {
+	req  protocol.Request
+	link *link
+	size int
+	once sync.Once // for leaving the running
+}
+
+// waiting says that the call is about to wait: from now on it is no longer one
+// of those that hold up others. It is refused, unavailable, where too many of
+// the connection wait already. The caller calls done when it has waited.
+func (c *call) waiting() (done func(), err error) {
+	if c.link == nil { // in process, without a connection
+		return func() {}, nil
+	}
+	l := c.link
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.waits >= maxWaiting {
+		return nil, refusal.New(refusal.Unavailable, "too many requests of this connection wait",
+			"at most 256 may wait at one time", "wait with fewer requests; ask for several messages with max").Later()
+	}
+	l.waits++
+	c.leaveLocked()
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.waits--
+	}, nil
+}
+
+// leaveLocked ends that the call counts among the running.
+func (c *call) leaveLocked() {
+	c.once.Do(func() {
+		c.link.running--
+		c.link.unread -= c.size
+		c.link.room.Signal()
+	})
+}
+
+// A link is one connection: it reads requests, has them answered side by side,
+// and writes the answers as they come.
+type link struct {
+	conn    net.Conn
+	out     *protocol.Encoder
+	handler handler
+	log     *slog.Logger
+
+	mu      sync.Mutex // guards what follows
+	room    sync.Cond  // signalled when running or unread falls, and by close
+	running int
+	unread  int // bytes of the running requests
+	waits   int
+	ids     map[protocol.ID]struct{} // of the requests not yet answered
+	closed  bool
+	served  chan struct{} // closed when serve has returned
+}
+
+func newLink(conn net.Conn, h handler, log *slog.Logger) *link {
+	l := &link{conn: conn, handler: h, log: log, ids: map[protocol.ID]struct{}{}, served: make(chan struct{})}
+	l.room.L = &l.mu
+	l.out = protocol.NewEncoder(patient{conn})
+	return l
+}
+
+// patient writes with a deadline of its own for each write.
+type patient struct{ conn net.Conn }
+
+func (p patient) Write(b []byte) (int, error) {
+	if err := p.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		return 0, err
+	}
+	return p.conn.Write(b)
+}
+
+// serve reads and answers until the peer ends the connection, close is called
+// or stop ends, and returns once every request has been answered. When stop
+// ends, requests that wait are ended, and the running ones are finished.
+func (l *link) serve(run, stop context.Context) {
+	defer close(l.served)
+	wait, endWaits := context.WithCancelCause(run)
+	quit := context.AfterFunc(stop, func() {
+		endWaits(context.Cause(stop))
+		_ = l.conn.SetReadDeadline(time.Unix(1, 0)) // nothing more is read
+	})
+	var calls sync.WaitGroup
+	l.read(run, wait, &calls)
+	endWaits(errPeerGone)
+	calls.Wait()
+	quit()
+	l.close()
+}
+
+var errPeerGone = errors.New("the peer asks nothing more")
+
+func (l *link) read(run, wait context.Context, calls *sync.WaitGroup) {
+	lines := protocol.NewDecoder(l.conn)
+	for l.hasRoom() {
+		line, err := lines.Line()
+		if errors.Is(err, protocol.ErrLineTooLong) {
+			l.write(protocol.Null, protocol.ErrorOf(err).Coded(protocol.CodeParse))
+			continue
+		}
+		if err != nil {
+			return
+		}
+		c := &call{link: l, size: len(line)}
+		var wrong *protocol.Error
+		if c.req, wrong = protocol.ParseRequest(line); wrong != nil {
+			l.write(c.req.ID, wrong)
+			continue
+		}
+		if !l.enter(c) {
+			continue
+		}
+		calls.Go(func() { l.answer(run, wait, c) })
+	}
+}
+
+// hasRoom waits until another request may be read. It is false once the link
+// is closed.
+func (l *link) hasRoom() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for !l.closed && (l.running >= maxRunning || l.unread >= maxUnread) {
+		l.room.Wait()
+	}
+	return !l.closed
+}
+
+// enter counts the call among the running. It answers, and is false, where the
+// call is in no form to be run.
+func (l *link) enter(c *call) bool {
+	id := c.req.ID
+	bad := func(why, next string) bool {
+		l.write(protocol.Null, protocol.ErrorOf(refusal.New(refusal.BadRequest, "the request cannot be answered", why, next)).
+			Coded(protocol.CodeInvalidRequest))
+		return false
+	}
+	if id == "" && c.req.Method != protocol.MethodPing && c.req.Method != protocol.MethodReady {
+		// An answer that nobody waits for would lose a claim, or a refusal.
+		return bad("it has no id; only ready and ping may be sent without one", "give each request an id")
+	}
+	l.mu.Lock()
+	_, twice := l.ids[id]
+	if !twice {
+		if id != "" && id != protocol.Null {
+			l.ids[id] = struct{}{}
+		}
+		l.running++
+		l.unread += c.size
+	}
+	l.mu.Unlock()
+	if twice {
+		// Under the id of the first the error would be taken for its answer.
+		return bad("an earlier request with the same id has not been answered yet", "give each request an id of its own")
+	}
+	return true
+}
+
+func (l *link) answer(run, wait context.Context, c *call) {
+	a := l.handler.handle(run, wait, c)
+	l.mu.Lock()
+	delete(l.ids, c.req.ID) // first: the peer may use it again once it has the answer
+	l.mu.Unlock()
+	var sent bool
+	if c.req.ID == "" {
+		sent = true
+	} else if a.err != nil {
+		sent = l.write(c.req.ID, a.err)
+	} else {
+		sent = l.send(protocol.Response{JSONRPC: "2.0", ID: c.req.ID, Result: a.result})
+	}
+	if !sent && a.undo != nil {
+		a.undo()
+	}
+	l.mu.Lock()
+	c.leaveLocked()
+	l.mu.Unlock()
+}
+
+func (l *link) write(id protocol.ID, err *protocol.Error) bool {
+	return l.send(protocol.Response{JSONRPC: "2.0", ID: id, Error: err})
+}
+
+// send writes one line and reports whether it went out. After a write that
+// failed midway the stream is of no use, and the link is closed.
+func (l *link) send(v any) bool {
+	err := l.out.Encode(v)
+	if err == nil {
+		return true
+	}
+	if r, ok := v.(protocol.Response); ok && refusal.Has(err, refusal.MessageTooLarge) {
+		l.write(r.ID, protocol.ErrorOf(err)) // nothing of it was written
+		return false
+	}
+	l.log.Debug("connection given up", "err", err)
+	l.close()
+	return false
+}
+
+// drain lets serve come to the end of what the peer wrote before it ended, for
+// grace at most, and then ends the connection.
+func (l *link) drain(grace time.Duration) {
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-l.served:
+	case <-timer.C:
+		l.close()
+	}
+}
+
+// close ends the connection at once. It can be repeated.
+func (l *link) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	l.room.Broadcast()
+	_ = l.conn.Close()
+}
