@@ -279,3 +279,6 @@ func (l *Leases) Reset(ctx context.Context, slot Slot) (existed bool, err error)
 	})
 	return existed, err
 }
+
+// Kept reports whether token's lease is being kept for a living process.
+func (l *Leases) Kept(slot Slot, token Token) bool { return l.keeps(slot, token) }

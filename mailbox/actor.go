@@ -12,12 +12,13 @@ type Actor struct {
 	Timeout  time.Duration // the longest one message may take; 0 = no limit
 	Auto     bool          // claims are kept while their process lives and is within Timeout
 	Retry    Retry
-	Park     bool  // on_worker_lost: park
-	Limit    int64 // messages NEW, CLAIMED or reserved; 0 = no limit
-	MaxBody  int64 // bytes; 0 = the store's bound
-	Removed  bool  // not in the last actors.yaml
-	Stopped  bool  // by an operator, durable
-	Paused   bool  // by an operator, durable: no deliveries
+	Park     bool   // on_worker_lost: park
+	Limit    int64  // messages NEW, CLAIMED or reserved; 0 = no limit
+	MaxBody  int64  // bytes; 0 = the store's bound
+	Reclaim  string // workspace.reclaim: always, on_success or never; "" = always
+	Removed  bool   // not in the last actors.yaml
+	Stopped  bool   // by an operator, durable
+	Paused   bool   // by an operator, durable: no deliveries
 }
 
 // Retry says when a failed message is tried again, and how often.

@@ -1,0 +1,277 @@
+package mailbox
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sovereign-run/sovereign/fence"
+	"github.com/sovereign-run/sovereign/refusal"
+	"github.com/sovereign-run/sovereign/store"
+)
+
+// Retry makes a DEAD or PARKED message NEW again: its charges are reset, its
+// receipts, attempt ordinal and last failure kept. The inbox limit does not
+// apply. Another state is refused, wrong_state, as is the message of an actor
+// that is no longer declared.
+func (b *Box) Retry(ctx context.Context, id ID) error {
+	at := b.wall().UTC()
+	var rec *record
+	err := b.store.Update(ctx, func(tx store.Tx) (err error) {
+		if rec, err = b.mustGet(tx, id); err != nil {
+			return err
+		}
+		if rec.state != Dead && rec.state != Parked {
+			return wrongState(rec, "only DEAD and PARKED messages can be retried", "wait until it has ended")
+		}
+		if b.policy(rec.to).Removed {
+			return wrongState(rec, "its actor "+rec.to+" is not in the present actors.yaml", "declare the actor again, then retry")
+		}
+		rec.attempts = 0
+		rec.dueAt = time.Time{}
+		b.moveTx(tx, rec, New, at)
+		b.eventTx(tx, Event{At: at, Kind: EventRetried, Actor: rec.to, Message: id})
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	b.index.push(rec.to, id, rec.priority, rec.dueAt, b.wall())
+	b.journal.appended()
+	return nil
+}
+
+// Cancelling says what Cancel found.
+type Cancelling struct {
+	Running bool         // an attempt is under way: end its process, then its claim
+	Holder  fence.Holder // of that attempt
+	Ref     Ref          // of that attempt
+}
+
+// Cancel ends a message by a person's word. A NEW or PARKED one is DEAD when it
+// returns. A CLAIMED one is marked, so that every end of its attempt but a
+// completion makes it DEAD, cancelled; Running asks the caller to end the
+// attempt's process. Ended messages are refused, wrong_state.
+func (b *Box) Cancel(ctx context.Context, id ID) (Cancelling, error) {
+	at := b.wall().UTC()
+	var out Cancelling
+	err := b.store.Update(ctx, func(tx store.Tx) error {
+		out = Cancelling{}
+		rec, err := b.mustGet(tx, id)
+		if err != nil {
+			return err
+		}
+		switch rec.state {
+		case New, Parked:
+			rec.failure = LastFailure{Category: CategoryCancelled, Reason: "cancelled by an operator", At: at}
+			b.moveTx(tx, rec, Dead, at)
+			b.eventTx(tx, Event{At: at, Kind: EventCancelled, Actor: rec.to, Message: id, Category: string(CategoryCancelled)})
+		case Claimed:
+			out = Cancelling{Running: true, Holder: rec.holder(), Ref: rec.ref()}
+			if !rec.claim.cancelled {
+				rec.claim.cancelled = true
+				tx.Put(rec.key(), rec.encode())
+			}
+		default:
+			return wrongState(rec, "it has ended already", "use `sovereign inbox drop "+id.String()+"` to remove it")
+		}
+		return nil
+	})
+	if err != nil {
+		return out, err
+	}
+	if !out.Running {
+		b.ends.tell(id)
+		b.journal.appended()
+	}
+	return out, nil
+}
+
+// EndCancelled ends an attempt that Cancel marked and whose worker lives on: its
+// claim is taken from it, the message is DEAD, the receipt says cancelled. It
+// reports false where the attempt has ended already. The worker is told.
+func (b *Box) EndCancelled(ctx context.Context, h fence.Holder, ref Ref) (bool, error) {
+	at, random := b.wall().UTC(), b.random()
+	var end *ending
+	err := b.store.Update(ctx, func(tx store.Tx) error {
+		end = nil
+		rec, err := b.mustGet(tx, ref.ID)
+		if err != nil || rec.state != Claimed || rec.claim.token != ref.Token || !rec.claim.cancelled {
+			return err
+		}
+		e, err := b.endTx(tx, rec, Outcome{Verdict: Kill, Category: CategoryCancelled, ExitCode: -1,
+			Reason: "cancelled by an operator"}, 0, at, random)
+		end = &e
+		return err
+	})
+	if err != nil || end == nil {
+		return false, err
+	}
+	_, err = b.settled(ctx, *end)
+	b.tellLost(h, ref, "cancelled")
+	return true, err
+}
+
+// maxDropReceipts bounds the receipts removed by one transaction.
+const maxDropReceipts = 64
+
+// Drop removes a message with its content, result and receipts, and frees its
+// key. A CLAIMED one is refused, wrong_state. Its id is not used again.
+func (b *Box) Drop(ctx context.Context, id ID) error {
+	return b.drop(ctx, id, func(*record) error { return nil })
+}
+
+// drop is Drop if allowed agrees in the removing transaction.
+func (b *Box) drop(ctx context.Context, id ID, allowed func(*record) error) error {
+	at := b.wall().UTC()
+	for {
+		var more bool
+		err := b.store.Update(ctx, func(tx store.Tx) (err error) {
+			rec, err := b.mustGet(tx, id)
+			if err != nil {
+				return err
+			}
+			if rec.state == Claimed {
+				return wrongState(rec, "an attempt is under way", "cancel it first: `sovereign inbox cancel "+id.String()+"`")
+			}
+			if err := allowed(rec); err != nil {
+				return err
+			}
+			more = dropReceiptsTx(tx, id)
+			if more { // a step; the message goes with the last one
+				return nil
+			}
+			if c, err := decodeContent(id, tx.Get(idKey(spaceContent, id))); err == nil {
+				freeKeyTx(tx, rec.to, c.key, id)
+			}
+			tx.Delete(rec.key())
+			tx.Delete(idKey(spaceContent, id))
+			tx.Delete(idKey(spaceResult, id))
+			tx.Add(countKey(rec.to, rec.state), -1)
+			b.eventTx(tx, Event{At: at, Kind: EventDropped, Actor: rec.to, Message: id})
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if !more {
+			b.ends.tell(id)
+			b.journal.appended()
+			return nil
+		}
+	}
+}
+
+// dropReceiptsTx removes up to maxDropReceipts receipts and says whether there
+// are more.
+func dropReceiptsTx(tx store.Tx, id ID) (more bool) {
+	prefix := idKey(spaceReceipt, id)
+	var keys [][]byte
+	tx.Scan(prefix, after(prefix), func(k, _ []byte) bool {
+		if len(keys) == maxDropReceipts {
+			more = true
+			return false
+		}
+		keys = append(keys, append([]byte(nil), k...))
+		return true
+	})
+	for _, k := range keys {
+		tx.Delete(k)
+	}
+	return more
+}
+
+// Purge drops every message of a state that has been in it for at least older
+// (NEW: that was sent so long ago) and returns how many. CLAIMED is refused.
+// Each is a transaction of its own; what ctx or an error stops is left as it
+// is.
+func (b *Box) Purge(ctx context.Context, s State, older time.Duration) (n int, err error) {
+	if s == Claimed {
+		return 0, refusal.New(refusal.BadRequest, "CLAIMED messages cannot be purged", "attempts of them are under way", "cancel them first")
+	}
+	f := Filter{State: s, Limit: maxPage}
+	before := b.wall().Add(-older)
+	for {
+		page, err := b.List(ctx, f)
+		if err != nil {
+			return n, err
+		}
+		for _, m := range page.Messages {
+			since := m.EndedAt
+			if s == New {
+				since = m.CreatedAt
+			}
+			if since.After(before) {
+				continue
+			}
+			err := b.drop(ctx, m.ID, func(rec *record) error {
+				if rec.state != s {
+					return wrongState(rec, "it has changed since", "")
+				}
+				return nil
+			})
+			switch {
+			case err == nil:
+				n++
+			case refusal.Has(err, refusal.WrongState), refusal.Has(err, refusal.MessageMissing):
+			default:
+				return n, err
+			}
+		}
+		if page.Next == "" {
+			return n, nil
+		}
+		f.After = page.Next
+	}
+}
+
+func wrongState(rec *record, why, next string) error {
+	return refusal.New(refusal.WrongState, fmt.Sprintf("message %s is %s", rec.id, rec.state), why, next)
+}
+
+// Counts returns an actor's messages by state; an actor without messages has
+// zeros.
+func (b *Box) Counts(ctx context.Context, actor string) (c Counts, err error) {
+	err = b.store.View(ctx, func(r store.Reader) error {
+		c = Counts{}
+		for s := New; s <= staged; s++ {
+			c.add(s, r.Sum(countKey(actor, s)))
+		}
+		return nil
+	})
+	return c, err
+}
+
+// AllCounts returns the counts of every actor that has or had messages.
+func (b *Box) AllCounts(ctx context.Context) (all map[string]Counts, err error) {
+	err = b.store.View(ctx, func(r store.Reader) error {
+		all = map[string]Counts{}
+		r.Sums([]byte{spaceCount}, func(k []byte, n int64) bool {
+			if actor, s, ok := parseCountKey(k); ok {
+				c := all[actor]
+				c.add(s, n)
+				all[actor] = c
+			}
+			return true
+		})
+		return nil
+	})
+	return all, err
+}
+
+func (c *Counts) add(s State, n int64) {
+	switch s {
+	case New:
+		c.New += n
+	case Claimed:
+		c.Claimed += n
+	case Done:
+		c.Done += n
+	case Dead:
+		c.Dead += n
+	case Parked:
+		c.Parked += n
+	case staged:
+		c.Reserved += n
+	}
+}

@@ -1,0 +1,204 @@
+package mailbox
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/sovereign-run/sovereign/fence"
+	"github.com/sovereign-run/sovereign/refusal"
+	"github.com/sovereign-run/sovereign/store"
+)
+
+// Options of a Box; zero values are the real clock, real chance and no log.
+type Options struct {
+	Wall   func() time.Time // the wall clock, for due times and for people; nil = time.Now
+	Random func() float64   // jitter, from 0 to 1; nil = math/rand/v2
+	Log    *slog.Logger     // nil = discard
+}
+
+// A Box is the mailbox of one store. Its methods may be called from any
+// goroutine. Every answer waits until what it says is durable.
+type Box struct {
+	store  store.Store
+	leases *fence.Leases
+	wall   func() time.Time
+	random func() float64
+	log    *slog.Logger
+
+	index   *index
+	actors  *actors
+	journal *journal
+	ends    *ends
+	busy    *inFlight
+
+	hookMu    sync.RWMutex // guards the two functions below
+	onLost    func(h fence.Holder, ref Ref, reason string)
+	onOverdue func(h fence.Holder, ref Ref)
+}
+
+// Open returns the mailbox of a store without its indexes: enough to send, read
+// and administer. Load builds them. Close it before the store.
+func Open(ctx context.Context, st store.Store, leases *fence.Leases, o Options) (*Box, error) {
+	b := &Box{store: st, leases: leases, wall: o.Wall, random: o.Random, log: o.Log,
+		index: newIndex(), actors: newActors(), ends: newEnds(), busy: newInFlight()}
+	if b.wall == nil {
+		b.wall = time.Now
+	}
+	if b.random == nil {
+		b.random = rand.Float64
+	}
+	if b.log == nil {
+		b.log = slog.New(slog.DiscardHandler)
+	}
+	b.journal = newJournal(b)
+	if err := b.loadActors(ctx); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// Close waits for the events given to Note.
+func (b *Box) Close() error {
+	b.journal.close()
+	return nil
+}
+
+// Leases returns the leases that claims are checked against.
+func (b *Box) Leases() *fence.Leases { return b.leases }
+
+// OnLost sets the function that is told, after it is durable, that a claim was
+// taken from a process that may live on: it expired, or a person cancelled the
+// message. fn must not block.
+func (b *Box) OnLost(fn func(h fence.Holder, ref Ref, reason string)) {
+	b.hookMu.Lock()
+	defer b.hookMu.Unlock()
+	b.onLost = fn
+}
+
+// OnOverdue sets the function that is told that an auto claim has used up its
+// actor's timeout: its process is to be ended, and Leave called (P4.5). fn must
+// not block.
+func (b *Box) OnOverdue(fn func(h fence.Holder, ref Ref)) {
+	b.hookMu.Lock()
+	defer b.hookMu.Unlock()
+	b.onOverdue = fn
+}
+
+func (b *Box) tellLost(h fence.Holder, ref Ref, reason string) {
+	b.hookMu.RLock()
+	defer b.hookMu.RUnlock()
+	if b.onLost != nil {
+		b.onLost(h, ref, reason)
+	}
+}
+
+func (b *Box) tellOverdue(c expiredClaim) {
+	b.hookMu.RLock()
+	defer b.hookMu.RUnlock()
+	if b.onOverdue != nil {
+		b.onOverdue(c.holder, c.ref)
+	}
+}
+
+// Load builds the index from the open records and finishes what a crash left
+// half visible. It is needed before claims and waits; its cost grows with the
+// messages that have not ended. Damaged records are left where they are,
+// logged, and reported by Verify; the rest is served.
+func (b *Box) Load(ctx context.Context) error {
+	if err := b.finishPending(ctx); err != nil {
+		return err
+	}
+	now := b.wall()
+	x := b.index
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	err := b.store.View(ctx, func(r store.Reader) error {
+		r.Scan([]byte{spaceOpen}, nil, func(k, v []byte) bool {
+			id, ok := parseIDKey(k)
+			if !ok {
+				b.log.Error("unreadable key left alone", "key", k)
+				return true
+			}
+			rec, err := decodeRecord(id, v, b.actors.name)
+			if err != nil {
+				b.log.Error("unreadable message left alone", "msg", id.String(), "err", err)
+				return true
+			}
+			switch rec.state {
+			case New:
+				x.pushLocked(rec.to, id, rec.priority, rec.dueAt, now)
+			case Claimed:
+				x.holdLocked(id, rec.hold())
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	x.loaded = true
+	for _, a := range b.actors.all() {
+		x.queue(a.Name).paused = a.Paused
+	}
+	return nil
+}
+
+func (r *record) hold() *hold {
+	return &hold{holder: r.holder(), token: r.claim.token, attempt: r.attempt, request: r.claim.request,
+		auto: r.claim.auto, expiresAt: r.claim.expiresAt, limitAt: r.claim.limitAt}
+}
+
+// Run makes delayed messages ready at their due time until ctx ends, and
+// returns ctx's error.
+func (b *Box) Run(ctx context.Context) error {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		next, changed := b.index.popDue(b.wall())
+		var fire <-chan time.Time
+		if !next.IsZero() {
+			timer.Reset(max(0, next.Sub(b.wall())))
+			fire = timer.C
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-changed:
+		case <-fire:
+		}
+	}
+}
+
+// get reads the record of a message wherever it lies, nil if there is none.
+func (b *Box) get(r store.Reader, id ID) (*record, error) {
+	v := r.Get(idKey(spaceOpen, id))
+	if v == nil {
+		v = r.Get(idKey(spaceClosed, id))
+	}
+	if v == nil {
+		return nil, nil
+	}
+	return decodeRecord(id, v, b.actors.name)
+}
+
+// mustGet is get with a refusal where there is no such message, or none that
+// anybody may see yet.
+func (b *Box) mustGet(r store.Reader, id ID) (*record, error) {
+	rec, err := b.get(r, id)
+	if err != nil {
+		return nil, err
+	}
+	if rec == nil || rec.state == staged {
+		return nil, missing(id)
+	}
+	return rec, nil
+}
+
+func missing(id ID) error {
+	return refusal.New(refusal.MessageMissing, "there is no message "+id.String(),
+		"it was never sent, or it has been dropped", "see `sovereign inbox`")
+}

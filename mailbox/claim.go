@@ -1,0 +1,323 @@
+package mailbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sovereign-run/sovereign/fence"
+	"github.com/sovereign-run/sovereign/refusal"
+	"github.com/sovereign-run/sovereign/store"
+)
+
+// A ClaimRequest says what a worker wants to work on.
+type ClaimRequest struct {
+	Max     int           // at most so many; 0 = 1
+	Wait    time.Duration // for the first one; 0 = do not wait, < 0 = until the context ends
+	ID      ID            // that message, 0 = any
+	Request string        // a name of the caller's: repeated by the same process, it returns the same claims
+}
+
+// maxClaims bounds the claims granted by one transaction.
+const maxClaims = 12
+
+// Claim claims messages of the holder's actor and returns them once that is
+// durable, with their tokens.
+//
+// Without ID or Request only messages that the process does not hold yet are
+// claimed; none to be had is an empty answer and no error. ID asks for that
+// message, also before its due time is over for a takeover of an expired claim:
+// message_missing, not_addressee or message_not_claimable refuse it, and a
+// message that the process holds already is returned as it is (P3.3). The
+// lease of h is verified in the granting transaction (P2.1): actor_lease_lost,
+// lease_expired. Load must have been called.
+func (b *Box) Claim(ctx context.Context, h fence.Holder, q ClaimRequest) ([]Delivery, error) {
+	if q.Request != "" {
+		defer b.busy.lock(requestKey{h.Process, q.Request})()
+		if held := b.index.heldBy(h.Process, q.Request); len(held) > 0 {
+			return b.redeliver(ctx, h, held)
+		}
+	}
+	if q.ID != 0 {
+		return b.grant(ctx, h, q.Request, []ID{q.ID}, true)
+	}
+	if q.Wait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, q.Wait)
+		defer cancel()
+	}
+	var out []Delivery
+	for want := max(1, q.Max); len(out) < want; {
+		ids, err := b.ready(ctx, h.Slot.Actor, min(want-len(out), maxClaims), q.Wait != 0 && len(out) == 0, func() error {
+			return b.store.View(ctx, func(r store.Reader) error {
+				_, err := b.leases.CheckTx(r, h, b.leases.Now())
+				return err
+			})
+		})
+		if err != nil || len(ids) == 0 {
+			if len(out) > 0 || errors.Is(err, context.DeadlineExceeded) {
+				return out, nil
+			}
+			return out, err
+		}
+		got, err := b.grant(context.WithoutCancel(ctx), h, q.Request, ids, false)
+		if err != nil && len(out) == 0 {
+			return nil, err
+		}
+		out = append(out, got...)
+		if err != nil {
+			break
+		}
+	}
+	return out, nil
+}
+
+type requestKey struct {
+	process fence.Process
+	request string
+}
+
+// ready takes up to want ready messages of an actor out of the index. Where
+// there are none it calls idle once, returns its error, and then waits for one
+// if it may; else it returns nothing. The caller pushes back what it does not
+// use.
+func (b *Box) ready(ctx context.Context, actor string, want int, wait bool, idle func() error) ([]ID, error) {
+	var out []ID
+	for {
+		id, _, ok, again := b.index.take(actor, wait && len(out) == 0)
+		switch {
+		case ok:
+			if out = append(out, id); len(out) == want {
+				return out, nil
+			}
+			continue
+		case len(out) > 0:
+			return out, nil
+		}
+		if idle != nil {
+			if err := idle(); err != nil {
+				if again != nil {
+					b.index.leave(actor, again)
+				}
+				return nil, err
+			}
+			idle = nil
+		}
+		if again == nil {
+			return nil, nil
+		}
+		select {
+		case <-again:
+		case <-ctx.Done():
+			b.index.leave(actor, again)
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// grant claims the messages of ids that can be claimed, in one transaction. With
+// byID the refusal of the one message is returned; else what cannot be claimed
+// is left out: its index entry was out of date.
+func (b *Box) grant(ctx context.Context, h fence.Holder, request string, ids []ID, byID bool) ([]Delivery, error) {
+	at, random := b.wall(), b.random()
+	var granted []grantedClaim
+	err := b.store.Update(ctx, func(tx store.Tx) error {
+		granted = granted[:0]
+		now := b.leases.Now()
+		if _, err := b.leases.CheckTx(tx, h, now); err != nil {
+			return err
+		}
+		for _, id := range ids {
+			g, err := b.claimTx(tx, h, id, request, byID, at, now, random)
+			switch {
+			case err == nil:
+				granted = append(granted, g)
+			case byID:
+				return err
+			case refusal.Has(err, refusal.StoreCorrupt):
+				b.log.Error("unreadable message left alone", "msg", id.String(), "err", err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		if !byID {
+			b.giveBack(ctx, h.Slot.Actor, ids)
+		}
+		return nil, err
+	}
+	return b.granted(granted), nil
+}
+
+// giveBack puts messages taken by ready back into the index.
+func (b *Box) giveBack(ctx context.Context, actor string, ids []ID) {
+	now := b.wall()
+	_ = b.store.View(context.WithoutCancel(ctx), func(r store.Reader) error {
+		for _, id := range ids {
+			if rec, err := b.get(r, id); err == nil && rec != nil && rec.state == New {
+				b.index.push(actor, id, rec.priority, rec.dueAt, now)
+			}
+		}
+		return nil
+	})
+}
+
+// A grantedClaim is what claimTx wrote, to be folded into the index.
+type grantedClaim struct {
+	rec   *record
+	d     Delivery
+	ended *ending // of the expired attempt that it took over, nil if none
+	again bool    // the process held it already
+}
+
+// granted folds committed claims into the index.
+func (b *Box) granted(claims []grantedClaim) []Delivery {
+	out := make([]Delivery, 0, len(claims))
+	for _, g := range claims {
+		if g.ended != nil {
+			b.index.unhold(g.ended.ref)
+			b.journal.appended()
+		}
+		if !g.again {
+			b.index.hold(g.rec.id, g.rec.hold())
+		}
+		out = append(out, g.d)
+	}
+	return out
+}
+
+// claimTx is the compare-and-set of a claim (P3.2): the message's record alone
+// decides. The lease of h has been checked in the same transaction.
+func (b *Box) claimTx(tx store.Tx, h fence.Holder, id ID, request string, byID bool, at time.Time, now fence.Instant, random float64) (grantedClaim, error) {
+	var out grantedClaim
+	rec, err := b.mustGet(tx, id)
+	if err != nil {
+		return out, err
+	}
+	if rec.to != h.Slot.Actor {
+		return out, refusal.New(refusal.NotAddressee, fmt.Sprintf("message %s is not for %s", id, h.Slot.Actor),
+			"it is addressed to "+rec.to, "")
+	}
+	switch rec.state {
+	case New:
+		if rec.dueAt.After(at) {
+			return out, notClaimable(rec, "it is not due before "+rec.dueAt.Format(time.RFC3339)).Later()
+		}
+	case Claimed:
+		live, err := b.liveTx(tx, rec, now)
+		if err != nil {
+			return out, err
+		}
+		if live && rec.claim.process == h.Process && rec.claim.lease == h.Token && byID {
+			out.rec, out.again = rec, true
+			out.d, err = b.deliveryTx(tx, rec, now)
+			return out, err
+		}
+		if !byID { // an old index entry; an expired claim is the sweep's
+			return out, notClaimable(rec, fmt.Sprintf("attempt %d holds it", rec.attempt)).Later()
+		}
+		// An auto claim that has used up its time is handed out only once its
+		// process has been ended (P4.5).
+		if live || b.leases.Kept(rec.holder().Slot, rec.claim.lease) && rec.claim.limitAt != 0 && now >= rec.claim.limitAt {
+			return out, notClaimable(rec, fmt.Sprintf("attempt %d holds it", rec.attempt)).Later()
+		}
+		ended, err := b.endTx(tx, rec, Outcome{Verdict: Unreported, Category: CategoryClaimExpired, ExitCode: -1,
+			Reason: "the claim had expired when the message was claimed again"}, 0, at.UTC(), random)
+		if err != nil {
+			return out, err
+		}
+		if ended.state != New {
+			// Its last attempt: what ended here is committed by the sweep.
+			return out, notClaimable(rec, "its last attempt has expired")
+		}
+		if ended.more != 0 {
+			return out, notClaimable(rec, "its expired attempt is being cleared").Later()
+		}
+		out.ended = &ended
+	default:
+		return out, notClaimable(rec, "it is "+rec.state.String())
+	}
+	// Read first: nothing may be written for a message that cannot be delivered.
+	c, err := decodeContent(rec.id, tx.Get(idKey(spaceContent, rec.id)))
+	if err != nil {
+		return out, err
+	}
+	b.grantTx(tx, rec, h, request, true, at, now)
+	out.rec = rec
+	out.d = b.delivery(rec, c, now)
+	return out, nil
+}
+
+// grantTx writes the claim of rec, which is NEW: token, expiry and state in one
+// record, in the transaction that grants (P3.11).
+// limited claims end with the actor's timeout; a task's does not, since there the
+// supervisor observes which comes first, the exit or the timeout.
+func (b *Box) grantTx(tx store.Tx, rec *record, h fence.Holder, request string, limited bool, at time.Time, now fence.Instant) {
+	actor := b.policy(rec.to)
+	token := fence.Token(tx.Mint("message:" + rec.id.String()))
+	if token <= rec.last {
+		panic(fmt.Sprintf("mailbox: token of %s went back: %d to %d", rec.id, rec.last, token))
+	}
+	ttl := actor.ClaimTTL
+	if ttl <= 0 {
+		ttl = time.Minute
+	}
+	rec.attempt++
+	rec.last = token
+	rec.dueAt = time.Time{}
+	rec.claim = claim{slot: h.Slot.Number, process: h.Process, lease: h.Token, token: token, startedAt: at.UTC(),
+		expiresAt: now + fence.Instant(ttl), auto: actor.Auto, request: request}
+	if limited && actor.Timeout > 0 {
+		rec.claim.limitAt = now + fence.Instant(actor.Timeout)
+		rec.claim.expiresAt = min(rec.claim.expiresAt, rec.claim.limitAt)
+	}
+	tx.Add(countKey(rec.to, rec.state), -1)
+	rec.state = Claimed
+	tx.Put(rec.key(), rec.encode())
+	tx.Add(countKey(rec.to, Claimed), 1)
+}
+
+func (b *Box) deliveryTx(r store.Reader, rec *record, now fence.Instant) (Delivery, error) {
+	c, err := decodeContent(rec.id, r.Get(idKey(spaceContent, rec.id)))
+	if err != nil {
+		return Delivery{}, err
+	}
+	return b.delivery(rec, c, now), nil
+}
+
+func (b *Box) delivery(rec *record, c *content, now fence.Instant) Delivery {
+	left := b.remaining(rec, now)
+	return Delivery{ID: rec.id, From: c.from, Subject: c.subject, Headers: c.headers, Body: c.body,
+		Attempt: rec.attempt, Token: rec.claim.token, ExpiresAt: b.wall().Add(left).UTC(), Remaining: left}
+}
+
+// redeliver returns claims that the process holds, as they are.
+func (b *Box) redeliver(ctx context.Context, h fence.Holder, held []Ref) ([]Delivery, error) {
+	var out []Delivery
+	err := b.store.View(ctx, func(r store.Reader) error {
+		out = out[:0]
+		now := b.leases.Now()
+		if _, err := b.leases.CheckTx(r, h, now); err != nil {
+			return err
+		}
+		for _, ref := range held {
+			rec, err := b.currentTx(r, h, ref, now)
+			if err != nil {
+				continue // ended since
+			}
+			d, err := b.deliveryTx(r, rec, now)
+			if err != nil {
+				return err
+			}
+			out = append(out, d)
+		}
+		return nil
+	})
+	return out, err
+}
+
+func notClaimable(rec *record, why string) *refusal.Error {
+	return refusal.New(refusal.MessageNotClaimable, "message "+rec.id.String()+" cannot be claimed", why,
+		"see `sovereign inbox show "+rec.id.String()+"`")
+}

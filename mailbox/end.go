@@ -1,0 +1,195 @@
+package mailbox
+
+import (
+	"time"
+
+	"github.com/sovereign-run/sovereign/fence"
+	"github.com/sovereign-run/sovereign/store"
+)
+
+// An ending is what endTx wrote, to be folded into the index once its
+// transaction is committed.
+type ending struct {
+	ref     Ref
+	to      string
+	state   State
+	settled Settled
+	ready   []readied // messages that became NEW: this one, and what it staged
+	more    pending   // staged sends that are still to be handled, 0 = none
+}
+
+// A readied message is one that became NEW.
+type readied struct {
+	to       string
+	id       ID
+	priority int
+	dueAt    time.Time
+}
+
+// maxInline bounds the staged sends that are handled in the transaction that
+// ends their attempt; what is more is written down as pending and handled in
+// steps. The end counts as the moment that it is visible all the same.
+const maxInline = 12
+
+// endTx ends the claim of rec, whoever says so: a worker's settle, a task's exit,
+// the sweep and recovery all come through here. It writes, in the caller's
+// transaction, receipt, message state, result, what becomes of staged sends,
+// counts, and the event (P2.4, P4.3). The caller has checked the fence.
+//
+// inline bounds the staged sends handled at once, at most maxInline.
+func (b *Box) endTx(tx store.Tx, rec *record, o Outcome, inline int, at time.Time, random float64) (ending, error) {
+	if rec.claim.cancelled && o.Verdict != Complete {
+		o.Verdict, o.Category = Kill, CategoryCancelled
+	}
+	actor := b.policy(rec.to)
+	next := follow(o, rec.attempts, actor, random)
+	reason := printable(o.Reason)
+	ref := rec.ref()
+
+	receipt := Receipt{Message: rec.id, Attempt: rec.attempt, Token: rec.claim.token, LeaseToken: rec.claim.lease,
+		Process: rec.claim.process, Slot: rec.holder().Slot, StartedAt: rec.claim.startedAt, EndedAt: at,
+		Status: next.status, Category: o.Category, Counted: next.counted, ByWorker: o.ByWorker,
+		Reason: reason, ExitCode: o.ExitCode, Signal: o.Signal}
+	tx.Put(receiptKey(rec.id, rec.attempt), receipt.encode())
+
+	out := ending{ref: ref, to: rec.to, state: next.state}
+	publish := discardStaged
+	if o.Verdict == Complete {
+		publish = publishStaged
+		if o.Result != nil {
+			tx.Put(idKey(spaceResult, rec.id), encodeResult(o.Result, o.ResultTruncated))
+		}
+	}
+	children, more, err := b.stagedStepTx(tx, ref, publish, inline)
+	if err != nil {
+		return ending{}, err
+	}
+	if more {
+		tx.Put(claimKey(spacePending, ref), []byte{byte(publish)})
+		out.more = publish
+	}
+	out.ready = children
+	for _, c := range children {
+		out.settled.Visible = append(out.settled.Visible, c.id)
+	}
+
+	token, attempt, process, slot := rec.claim.token, rec.attempt, rec.claim.process, rec.claim.slot
+	if o.Verdict != Complete {
+		rec.failure = LastFailure{Category: o.Category, Reason: cut(reason, 512), At: at}
+	}
+	rec.attempts = next.attempts
+	rec.dueAt = time.Time{}
+	if next.delay > 0 {
+		rec.dueAt = at.Add(next.delay).UTC()
+	}
+	b.moveTx(tx, rec, next.state, at)
+	if next.state == New {
+		out.ready = append(out.ready, readied{rec.to, rec.id, rec.priority, rec.dueAt})
+	}
+	b.eventTx(tx, Event{At: at, Kind: endKind(next), Actor: rec.to, Slot: slot, Process: process, Message: rec.id,
+		Attempt: attempt, Token: token, Category: string(o.Category), Text: cut(reason, 512)})
+	out.settled.State = next.state
+	out.settled.Attempts = rec.attempts
+	return out, nil
+}
+
+// endKind names the event of an attempt's end by what became of its message.
+func endKind(n afterEnd) string {
+	switch {
+	case n.state == Done:
+		return EventCompleted
+	case n.state == Dead:
+		return EventDead
+	case n.state == Parked:
+		return EventParked
+	case n.status == Failed:
+		return EventFailed
+	default:
+		return EventReleased
+	}
+}
+
+// moveTx changes the state of a message: the record under the key of its new
+// state, and the counts.
+func (b *Box) moveTx(tx store.Tx, rec *record, to State, at time.Time) {
+	from, oldKey := rec.state, rec.key()
+	rec.state = to
+	rec.claim = claim{}
+	rec.parent = Ref{}
+	rec.endedAt = time.Time{}
+	if !rec.open() {
+		rec.endedAt = at
+	}
+	if newKey := rec.key(); string(newKey) != string(oldKey) {
+		tx.Delete(oldKey)
+		tx.Put(newKey, rec.encode())
+	} else {
+		tx.Put(newKey, rec.encode())
+	}
+	tx.Add(countKey(rec.to, from), -1)
+	tx.Add(countKey(rec.to, to), 1)
+}
+
+// fold brings a committed ending into the index.
+func (b *Box) fold(e ending) {
+	b.index.unhold(e.ref)
+	now := b.wall()
+	for _, r := range e.ready {
+		b.index.push(r.to, r.id, r.priority, r.dueAt, now)
+	}
+	if e.state != New {
+		b.ends.tell(e.ref.ID)
+	}
+	b.journal.appended()
+}
+
+const resultVersion = 1
+
+// A result is stored with a flag that says that it was cut.
+func encodeResult(body []byte, truncated bool) []byte {
+	if len(body) > MaxBody {
+		body, truncated = body[:MaxBody], true
+	}
+	e := newEncoder(resultVersion, len(body)+8)
+	if truncated {
+		e.byte(1)
+	} else {
+		e.byte(0)
+	}
+	e.bytes(body)
+	return e.seal()
+}
+
+func decodeResult(id ID, v []byte) (body []byte, truncated bool, err error) {
+	what := "the result of message " + id.String()
+	d, err := unseal(v, resultVersion, what)
+	if err != nil {
+		return nil, false, err
+	}
+	truncated = d.byte() == 1
+	body = append([]byte{}, d.bytes()...)
+	return body, truncated, d.done(what)
+}
+
+// expired reports whether rec's claim has run out at now: its time is up, or it
+// reached the end of its actor's timeout. An auto claim's time is not up while
+// the supervisor keeps its lease.
+func (b *Box) expired(rec *record, now fence.Instant) bool {
+	c := &rec.claim
+	if c.limitAt != 0 && now >= c.limitAt {
+		return true
+	}
+	if c.auto && b.leases.Kept(rec.holder().Slot, c.lease) {
+		return false
+	}
+	return now >= c.expiresAt
+}
+
+// liveTx reports whether the attempt of rec is live: unexpired, and its lease
+// token still its slot's current one (P2.3).
+func (b *Box) liveTx(r store.Reader, rec *record, now fence.Instant) (bool, error) {
+	if b.expired(rec, now) {
+		return false, nil
+	}
+	return b.leases.CurrentTx(r, rec.holder().Slot, rec.claim.lease)
+}

@@ -1,0 +1,383 @@
+package mailbox
+
+import (
+	"container/heap"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sovereign-run/sovereign/fence"
+)
+
+// The index is a fold over committed changes: who waits, until when, and who
+// holds what. It lives in memory and is rebuilt from the open records by Load.
+// It is a hint: a claim re-reads its one record and decides there (P3.11).
+//
+// The rule that keeps it honest: whoever commits a change that makes a message
+// NEW pushes it afterwards. An entry whose record says otherwise is dropped by
+// the claim that meets it; a missing entry cannot arise.
+type index struct {
+	mu     sync.Mutex // guards everything below
+	loaded bool
+	queues map[string]*queue
+
+	due      dueHeap       // NEW messages that wait for their time
+	dueWake  chan struct{} // closed and replaced when the earliest due time changes
+	exp      expiryHeap    // claims by expiry; entries may be older than the hold
+	expWake  chan struct{} // closed and replaced when the earliest expiry changes
+	holds    map[ID]*hold  // claims that are held
+	byHolder map[fence.Process]map[ID]struct{}
+}
+
+// A queue is one actor's part of the index.
+type queue struct {
+	levels  []level // by priority, highest first
+	waiting []chan struct{}
+	paused  bool
+}
+
+// A level is the ready messages of one priority: a min-heap of ids.
+type level struct {
+	priority int
+	ids      idHeap
+}
+
+// A hold is a claim as the index remembers it.
+type hold struct {
+	holder    fence.Holder
+	token     fence.Token
+	attempt   int
+	request   string
+	auto      bool
+	expiresAt fence.Instant // of a manual claim, or the record's of an auto one
+	limitAt   fence.Instant // of an auto claim, 0 none
+}
+
+// wakeAt is when something must be done about h: a manual claim expires, an
+// auto claim reaches the end of its actor's timeout. 0: never.
+func (h *hold) wakeAt() fence.Instant {
+	if h.auto {
+		return h.limitAt
+	}
+	return h.expiresAt
+}
+
+func newIndex() *index {
+	return &index{queues: map[string]*queue{}, holds: map[ID]*hold{}, byHolder: map[fence.Process]map[ID]struct{}{},
+		dueWake: make(chan struct{}), expWake: make(chan struct{})}
+}
+
+func (x *index) queue(actor string) *queue {
+	q := x.queues[actor]
+	if q == nil {
+		q = &queue{}
+		x.queues[actor] = q
+	}
+	return q
+}
+
+// push says that a message is NEW. Without Load it does nothing.
+func (x *index) push(actor string, id ID, priority int, dueAt, now time.Time) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.loaded {
+		return
+	}
+	x.pushLocked(actor, id, priority, dueAt, now)
+}
+
+func (x *index) pushLocked(actor string, id ID, priority int, dueAt, now time.Time) {
+	if dueAt.After(now) {
+		first := len(x.due) == 0 || dueAt.UnixNano() < x.due[0].at
+		heap.Push(&x.due, dueEntry{at: dueAt.UnixNano(), id: id, actor: actor, priority: priority})
+		if first {
+			close(x.dueWake)
+			x.dueWake = make(chan struct{})
+		}
+		return
+	}
+	x.queue(actor).add(id, priority)
+}
+
+// add makes a message ready and wakes one who waits.
+func (q *queue) add(id ID, priority int) {
+	i, found := slices.BinarySearchFunc(q.levels, priority, func(l level, p int) int { return p - l.priority })
+	if !found {
+		q.levels = slices.Insert(q.levels, i, level{priority: priority})
+	}
+	heap.Push(&q.levels[i].ids, id)
+	q.wake()
+}
+
+// wake tells the first who waits to look again, if there is something to see.
+func (q *queue) wake() {
+	if q.paused || len(q.waiting) == 0 || q.empty() {
+		return
+	}
+	close(q.waiting[0])
+	q.waiting[0] = nil
+	q.waiting = q.waiting[1:]
+}
+
+func (q *queue) empty() bool {
+	for i := range q.levels {
+		if len(q.levels[i].ids) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// take removes the first ready message of an actor: highest priority, then send
+// order. Where there is none it returns a channel that is closed when it is
+// worth looking again; leave must be called with a channel no longer waited on.
+func (x *index) take(actor string, wait bool) (id ID, priority int, ok bool, again chan struct{}) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	q := x.queue(actor)
+	if !q.paused {
+		for i := range q.levels {
+			if len(q.levels[i].ids) > 0 {
+				return heap.Pop(&q.levels[i].ids).(ID), q.levels[i].priority, true, nil
+			}
+		}
+	}
+	if wait {
+		again = make(chan struct{})
+		q.waiting = append(q.waiting, again)
+	}
+	return 0, 0, false, again
+}
+
+// leave withdraws a channel got from take. If it had been woken, the next one
+// is woken in its place, so that no message waits beside an idle worker.
+func (x *index) leave(actor string, again chan struct{}) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	q := x.queue(actor)
+	if i := slices.Index(q.waiting, again); i >= 0 {
+		q.waiting = slices.Delete(q.waiting, i, i+1)
+		return
+	}
+	q.wake()
+}
+
+// pause stops or resumes deliveries of an actor.
+func (x *index) pause(actor string, paused bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	q := x.queue(actor)
+	q.paused = paused
+	for range len(q.waiting) {
+		q.wake()
+	}
+}
+
+// popDue moves every message that is due at now to its queue and returns when
+// the next one is due (zero: none) and a channel closed when that changes.
+func (x *index) popDue(now time.Time) (next time.Time, changed <-chan struct{}) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for len(x.due) > 0 && x.due[0].at <= now.UnixNano() {
+		e := heap.Pop(&x.due).(dueEntry)
+		x.queue(e.actor).add(e.id, e.priority)
+	}
+	if len(x.due) > 0 {
+		next = time.Unix(0, x.due[0].at)
+	}
+	return next, x.dueWake
+}
+
+// hold says that a claim has been granted.
+func (x *index) hold(id ID, h *hold) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.loaded {
+		return
+	}
+	x.holdLocked(id, h)
+}
+
+func (x *index) holdLocked(id ID, h *hold) {
+	x.holds[id] = h
+	mine := x.byHolder[h.holder.Process]
+	if mine == nil {
+		mine = map[ID]struct{}{}
+		x.byHolder[h.holder.Process] = mine
+	}
+	mine[id] = struct{}{}
+	x.expireAt(id, h)
+}
+
+// expireAt enters a hold into the expiry heap.
+func (x *index) expireAt(id ID, h *hold) {
+	at := h.wakeAt()
+	if at == 0 {
+		return
+	}
+	first := len(x.exp) == 0 || at < x.exp[0].at
+	heap.Push(&x.exp, expiryEntry{at: at, id: id, token: h.token})
+	if first {
+		close(x.expWake)
+		x.expWake = make(chan struct{})
+	}
+}
+
+// renewed says that a manual claim has been renewed.
+func (x *index) renewed(ref Ref, expiresAt fence.Instant) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	// The heap keeps the earlier entry; it is set right when it comes up.
+	if h := x.holds[ref.ID]; h != nil && h.token == ref.Token {
+		h.expiresAt = expiresAt
+	}
+}
+
+// unhold says that a claim has ended. A later claim of the same message is left
+// alone.
+func (x *index) unhold(ref Ref) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	h := x.holds[ref.ID]
+	if h == nil || h.token != ref.Token {
+		return
+	}
+	delete(x.holds, ref.ID)
+	mine := x.byHolder[h.holder.Process]
+	delete(mine, ref.ID)
+	if len(mine) == 0 {
+		delete(x.byHolder, h.holder.Process)
+	}
+}
+
+// heldBy returns the claims of a process, in id order; request "" means all.
+func (x *index) heldBy(p fence.Process, request string) []Ref {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var out []Ref
+	for id := range x.byHolder[p] {
+		if h := x.holds[id]; request == "" || h.request == request {
+			out = append(out, Ref{ID: id, Token: h.token})
+		}
+	}
+	slices.SortFunc(out, func(a, b Ref) int { return int(int64(a.ID) - int64(b.ID)) })
+	return out
+}
+
+// nextExpiry returns the earliest instant at which a claim may need attention.
+func (x *index) nextExpiry() (at fence.Instant, ok bool, changed <-chan struct{}) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.settleExpiries()
+	if len(x.exp) == 0 {
+		return 0, false, x.expWake
+	}
+	return x.exp[0].at, true, x.expWake
+}
+
+// settleExpiries drops entries of ended claims from the front of the heap and
+// moves those of renewed ones to their present time.
+func (x *index) settleExpiries() {
+	for len(x.exp) > 0 {
+		e := x.exp[0]
+		h := x.holds[e.id]
+		switch {
+		case h == nil || h.token != e.token || h.wakeAt() == 0:
+			heap.Pop(&x.exp)
+		case h.wakeAt() != e.at:
+			x.exp[0].at = h.wakeAt()
+			heap.Fix(&x.exp, 0)
+		default:
+			return
+		}
+	}
+}
+
+// expired removes from the heap and returns the claims that need attention at
+// now: manual ones that have expired, auto ones that have used up their time.
+func (x *index) expired(now fence.Instant) (manual, overdue []expiredClaim) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for {
+		x.settleExpiries()
+		if len(x.exp) == 0 || x.exp[0].at > now {
+			return manual, overdue
+		}
+		e := heap.Pop(&x.exp).(expiryEntry)
+		h := x.holds[e.id]
+		c := expiredClaim{ref: Ref{ID: e.id, Token: e.token}, holder: h.holder}
+		if h.auto {
+			overdue = append(overdue, c)
+		} else {
+			manual = append(manual, c)
+		}
+	}
+}
+
+// expireAgain enters a claim whose sweep could not be made once more.
+func (x *index) expireAgain(ref Ref) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if h := x.holds[ref.ID]; h != nil && h.token == ref.Token {
+		x.expireAt(ref.ID, h)
+	}
+}
+
+type expiredClaim struct {
+	ref    Ref
+	holder fence.Holder
+}
+
+type idHeap []ID
+
+func (h idHeap) Len() int           { return len(h) }
+func (h idHeap) Less(i, j int) bool { return h[i] < h[j] }
+func (h idHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *idHeap) Push(v any)        { *h = append(*h, v.(ID)) }
+func (h *idHeap) Pop() any {
+	old := *h
+	v := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return v
+}
+
+type dueEntry struct {
+	at       int64 // wall clock, ns since 1970
+	id       ID
+	actor    string
+	priority int
+}
+
+type dueHeap []dueEntry
+
+func (h dueHeap) Len() int { return len(h) }
+func (h dueHeap) Less(i, j int) bool {
+	return h[i].at < h[j].at || h[i].at == h[j].at && h[i].id < h[j].id
+}
+func (h dueHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *dueHeap) Push(v any)   { *h = append(*h, v.(dueEntry)) }
+func (h *dueHeap) Pop() any {
+	old := *h
+	v := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return v
+}
+
+type expiryEntry struct {
+	at    fence.Instant
+	id    ID
+	token fence.Token
+}
+
+type expiryHeap []expiryEntry
+
+func (h expiryHeap) Len() int           { return len(h) }
+func (h expiryHeap) Less(i, j int) bool { return h[i].at < h[j].at }
+func (h expiryHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *expiryHeap) Push(v any)        { *h = append(*h, v.(expiryEntry)) }
+func (h *expiryHeap) Pop() any {
+	old := *h
+	v := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return v
+}

@@ -1,0 +1,207 @@
+package mailbox
+
+import (
+	"context"
+	"encoding/binary"
+	"slices"
+	"sync"
+
+	"github.com/sovereign-run/sovereign/fence"
+	"github.com/sovereign-run/sovereign/store"
+)
+
+// The kinds of events that the mailbox itself writes. The supervisor adds those
+// of processes.
+const (
+	EventCompleted       = "completed"        // a message is DONE
+	EventFailed          = "failed"           // an attempt failed, the message is NEW again
+	EventReleased        = "released"         // an attempt was given back uncharged
+	EventDead            = "dead"             // a message is DEAD
+	EventParked          = "parked"           // a message waits for a person
+	EventStaleCompletion = "stale_completion" // a task ended when its claim was no longer current
+	EventRetried         = "retried"          // a person made a message NEW again
+	EventDropped         = "dropped"          // a person removed a message
+	EventCancelled       = "cancelled"        // a person cancelled a message
+)
+
+// journal is the box's event log: events lie in the store under keys of their
+// own, in the order of their commits.
+type journal struct {
+	box *Box
+
+	mu      sync.Mutex    // guards all below
+	changed chan struct{} // closed and made anew when events were committed; nil while nobody waits
+	queue   []Event       // given to Note, not yet written
+	writing bool
+	closed  bool
+	idle    chan struct{} // closed when the writer has ended; nil while none runs
+}
+
+func newJournal(b *Box) *journal { return &journal{box: b} }
+
+const eventVersion = 1
+
+func (ev Event) encode() []byte {
+	e := newEncoder(eventVersion, 64+len(ev.Actor)+len(ev.Kind)+len(ev.Category)+len(ev.Text))
+	id, _ := ev.Process.Bytes()
+	e.time(ev.At)
+	e.string(ev.Kind)
+	e.string(ev.Actor)
+	e.uint(uint64(ev.Slot))
+	e.raw(id[:])
+	e.uint(uint64(ev.Message))
+	e.uint(uint64(ev.Attempt))
+	e.uint(uint64(ev.Token))
+	e.string(ev.Category)
+	e.string(ev.Text)
+	return e.seal()
+}
+
+func decodeEvent(seq uint64, v []byte) (Event, error) {
+	d, err := unseal(v, eventVersion, "an event")
+	if err != nil {
+		return Event{}, err
+	}
+	ev := Event{Seq: seq, At: d.time(), Kind: d.string(), Actor: d.string(), Slot: int(d.uint())}
+	if id := [16]byte(d.raw(16)); id != ([16]byte{}) {
+		ev.Process = fence.ProcessOf(id)
+	}
+	ev.Message = ID(d.uint())
+	ev.Attempt = int(d.uint())
+	ev.Token = fence.Token(d.uint())
+	ev.Category = d.string()
+	ev.Text = d.string()
+	return ev, d.done("an event")
+}
+
+// eventTx appends ev to the journal within tx.
+func (b *Box) eventTx(tx store.Tx, ev Event) { tx.Append(spaceEvent, ev.encode()) }
+
+// Record appends events to the journal; they are on disk when it returns. A zero
+// At is the present time. At most store.MaxOps events.
+func (b *Box) Record(ctx context.Context, evs ...Event) error {
+	now := b.wall().UTC()
+	err := b.store.Update(ctx, func(tx store.Tx) error {
+		for _, ev := range evs {
+			if ev.At.IsZero() {
+				ev.At = now
+			}
+			ev.Text = printable(ev.Text)
+			b.eventTx(tx, ev)
+		}
+		return nil
+	})
+	if err == nil {
+		b.journal.appended()
+	}
+	return err
+}
+
+// Note is Record in the background: it returns at once, and events are written
+// in the order of the calls, several in one commit. Close waits for them. An
+// event that cannot be written is logged.
+func (b *Box) Note(evs ...Event) {
+	now := b.wall().UTC()
+	for i := range evs {
+		if evs[i].At.IsZero() {
+			evs[i].At = now
+		}
+	}
+	j := b.journal
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.closed {
+		return
+	}
+	j.queue = append(j.queue, evs...)
+	if !j.writing {
+		j.writing = true
+		j.idle = make(chan struct{})
+		go j.write(j.idle)
+	}
+}
+
+// write writes what Note was given until nothing is left; close joins it.
+func (j *journal) write(idle chan struct{}) {
+	defer close(idle)
+	for {
+		j.mu.Lock()
+		evs := j.queue
+		j.queue = nil
+		if len(evs) == 0 {
+			j.writing = false
+			j.mu.Unlock()
+			return
+		}
+		j.mu.Unlock()
+		for step := range slices.Chunk(evs, store.MaxOps/2) {
+			if err := j.box.Record(context.Background(), step...); err != nil {
+				j.box.log.Error("events not written", "count", len(step), "err", err)
+			}
+		}
+	}
+}
+
+func (j *journal) close() {
+	j.mu.Lock()
+	j.closed = true
+	idle := j.idle
+	j.mu.Unlock()
+	if idle != nil {
+		<-idle
+	}
+}
+
+// appended wakes those who follow the journal.
+func (j *journal) appended() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.changed != nil {
+		close(j.changed)
+		j.changed = nil
+	}
+}
+
+// Events returns up to limit events after seq in order (limit 0 = 100), and a
+// channel that is closed when more have been written. seq 0 is the beginning.
+// Unreadable events are left out.
+func (b *Box) Events(ctx context.Context, seq uint64, limit int) (evs []Event, more <-chan struct{}, err error) {
+	if limit <= 0 {
+		limit = 100
+	}
+	j := b.journal
+	j.mu.Lock()
+	if j.changed == nil {
+		j.changed = make(chan struct{})
+	}
+	more = j.changed
+	j.mu.Unlock()
+	err = b.store.View(ctx, func(r store.Reader) error {
+		evs = evs[:0]
+		from := binary.BigEndian.AppendUint64([]byte{spaceEvent}, seq+1)
+		r.Scan(from, nil, func(k, v []byte) bool {
+			if ev, err := decodeEvent(binary.BigEndian.Uint64(k[1:]), v); err == nil {
+				evs = append(evs, ev)
+			}
+			return len(evs) < limit
+		})
+		return nil
+	})
+	return evs, more, err
+}
+
+// LastEvents returns the last n events in order.
+func (b *Box) LastEvents(ctx context.Context, n int) (evs []Event, err error) {
+	err = b.store.View(ctx, func(r store.Reader) error {
+		evs = evs[:0]
+		r.ScanBack([]byte{spaceEvent}, nil, func(k, v []byte) bool {
+			if ev, err := decodeEvent(binary.BigEndian.Uint64(k[1:]), v); err == nil {
+				evs = append(evs, ev)
+			}
+			return len(evs) < n
+		})
+		return nil
+	})
+	slices.Reverse(evs)
+	return evs, err
+}

@@ -1,0 +1,111 @@
+package mailbox
+
+import (
+	"encoding/binary"
+
+	"github.com/sovereign-run/sovereign/fence"
+)
+
+// The spaces of the mailbox: the first byte of every key, drawn in
+// docs/storage.md. Numbers are big-endian, so that keys sort in send order:
+// new messages are appended at the end and ended ones leave at the front.
+const (
+	spaceActor   = 'a' // a NAME                      → actor, JSON
+	spaceContent = 'b' // b ID                        → content: immutable
+	spaceResult  = 'd' // d ID                        → result
+	spaceEvent   = 'e' // e SEQ                       → event
+	spaceKey     = 'k' // k ACTOR 0 KEY               → idempotency key
+	spaceOpen    = 'o' // o ID                        → record: NEW, CLAIMED, staged
+	spacePending = 'p' // p PARENT TOKEN              → staged sends still to be made visible or removed
+	spaceReceipt = 'r' // r ID ATTEMPT                → receipt
+	spaceStaged  = 's' // s PARENT TOKEN ID           → nothing: the staged sends of a claim
+	spaceClosed  = 'z' // z ID                        → record: DONE, DEAD, PARKED
+	spaceCount   = 'n' // n ACTOR 0 STATE             → counter
+)
+
+func idKey(space byte, id ID) []byte {
+	return binary.BigEndian.AppendUint64(append(make([]byte, 0, 9), space), uint64(id))
+}
+
+func receiptKey(id ID, attempt int) []byte {
+	k := binary.BigEndian.AppendUint64(append(make([]byte, 0, 13), spaceReceipt), uint64(id))
+	return binary.BigEndian.AppendUint32(k, uint32(attempt))
+}
+
+// claimKey is the key of a claim in spacePending, and the prefix of its staged
+// sends in spaceStaged.
+func claimKey(space byte, ref Ref) []byte {
+	k := binary.BigEndian.AppendUint64(append(make([]byte, 0, 25), space), uint64(ref.ID))
+	return binary.BigEndian.AppendUint64(k, uint64(ref.Token))
+}
+
+func stagedKey(parent Ref, id ID) []byte {
+	return binary.BigEndian.AppendUint64(claimKey(spaceStaged, parent), uint64(id))
+}
+
+func actorKey(name string) []byte { return append([]byte{spaceActor}, name...) }
+
+// dedupKey: actor names hold no zero byte, so the first one ends the name.
+func dedupKey(actor, key string) []byte {
+	k := make([]byte, 0, len(actor)+len(key)+2)
+	k = append(k, spaceKey)
+	k = append(k, actor...)
+	k = append(k, 0)
+	return append(k, key...)
+}
+
+func countKey(actor string, s State) []byte {
+	k := make([]byte, 0, len(actor)+3)
+	k = append(k, spaceCount)
+	k = append(k, actor...)
+	return append(k, 0, byte(s))
+}
+
+// parseID reads the id at the front of a key of one of the id-first spaces.
+func parseIDKey(key []byte) (ID, bool) {
+	if len(key) < 9 {
+		return 0, false
+	}
+	return ID(binary.BigEndian.Uint64(key[1:])), true
+}
+
+func parseClaimKey(key []byte) (Ref, bool) {
+	if len(key) < 17 {
+		return Ref{}, false
+	}
+	return Ref{ID: ID(binary.BigEndian.Uint64(key[1:])), Token: fence.Token(binary.BigEndian.Uint64(key[9:]))}, true
+}
+
+func parseStagedKey(key []byte) (parent Ref, id ID, ok bool) {
+	if len(key) != 25 {
+		return Ref{}, 0, false
+	}
+	parent, _ = parseClaimKey(key)
+	return parent, ID(binary.BigEndian.Uint64(key[17:])), true
+}
+
+func parseReceiptKey(key []byte) (id ID, attempt int, ok bool) {
+	if len(key) != 13 {
+		return 0, 0, false
+	}
+	return ID(binary.BigEndian.Uint64(key[1:])), int(binary.BigEndian.Uint32(key[9:])), true
+}
+
+func parseCountKey(key []byte) (actor string, s State, ok bool) {
+	if len(key) < 3 || key[0] != spaceCount || key[len(key)-2] != 0 {
+		return "", 0, false
+	}
+	return string(key[1 : len(key)-2]), State(key[len(key)-1]), true
+}
+
+// after returns the first key behind all that start with prefix.
+func after(prefix []byte) []byte {
+	end := append([]byte(nil), prefix...)
+	for i := len(end) - 1; i >= 0; i-- {
+		end[i]++
+		if end[i] != 0 {
+			return end[:i+1]
+		}
+	}
+	return nil
+}

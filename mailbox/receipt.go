@@ -1,0 +1,58 @@
+package mailbox
+
+import (
+	"github.com/sovereign-run/sovereign/fence"
+)
+
+const receiptVersion = 1
+
+func (r *Receipt) encode() []byte {
+	e := newEncoder(receiptVersion, 80+len(r.Slot.Actor)+len(r.Reason))
+	id, _ := r.Process.Bytes()
+	e.uint(uint64(r.Token))
+	e.uint(uint64(r.LeaseToken))
+	e.raw(id[:])
+	e.string(r.Slot.Actor)
+	e.uint(uint64(r.Slot.Number))
+	e.time(r.StartedAt)
+	e.time(r.EndedAt)
+	e.string(string(r.Status))
+	e.string(string(r.Category))
+	var flags byte
+	if r.Counted {
+		flags |= 1
+	}
+	if r.ByWorker {
+		flags |= 2
+	}
+	e.byte(flags)
+	e.string(r.Reason)
+	e.int(int64(r.ExitCode))
+	e.string(r.Signal)
+	return e.seal()
+}
+
+func decodeReceipt(id ID, attempt int, b []byte) (Receipt, error) {
+	what := "a receipt of message " + id.String()
+	d, err := unseal(b, receiptVersion, what)
+	if err != nil {
+		return Receipt{}, err
+	}
+	r := Receipt{Message: id, Attempt: attempt}
+	r.Token = fence.Token(d.uint())
+	r.LeaseToken = fence.Token(d.uint())
+	r.Process = fence.ProcessOf([16]byte(d.raw(16)))
+	r.Slot.Actor = d.string()
+	r.Slot.Number = int(d.uint())
+	r.StartedAt = d.time()
+	r.EndedAt = d.time()
+	r.Status = Status(d.string())
+	r.Category = Category(d.string())
+	flags := d.byte()
+	r.Counted = flags&1 != 0
+	r.ByWorker = flags&2 != 0
+	r.Reason = d.string()
+	r.ExitCode = int(d.int())
+	r.Signal = d.string()
+	return r, d.done(what)
+}

@@ -1,0 +1,155 @@
+package mailbox
+
+import (
+	"time"
+
+	"github.com/sovereign-run/sovereign/fence"
+)
+
+// A record is the state of one message: the one record that decides. It lies
+// under spaceOpen while the message can still run, under spaceClosed once it
+// has ended. What never changes (content) lies apart, so that a claim does not
+// rewrite a body.
+type record struct {
+	id       ID
+	state    State
+	to       string
+	priority int
+	dueAt    time.Time   // zero: at once
+	attempt  int         // ordinal of the last start
+	attempts int         // charged starts since the last retry by hand
+	last     fence.Token // of the last claim, 0 before the first; outlives the claim
+	claim    claim       // of a CLAIMED message
+	parent   Ref         // of a staged message: the claim that it waits for
+	endedAt  time.Time   // of a closed message
+	failure  LastFailure // Category "" = none
+}
+
+// A claim is the stored part of one attempt. Invariant: a CLAIMED record has a
+// token and an expiry (P3.11).
+type claim struct {
+	slot      int
+	process   fence.Process
+	lease     fence.Token
+	token     fence.Token
+	startedAt time.Time
+	expiresAt fence.Instant // on the lease clock
+	limitAt   fence.Instant // the end of the actor's timeout, 0 = none
+	auto      bool          // kept by the supervisor while its lease is
+	progress  string
+	request   string // the claim request's own name, "" = none
+	cancelled bool   // a person cancelled it; its process is being ended
+}
+
+func (r *record) ref() Ref { return Ref{ID: r.id, Token: r.claim.token} }
+
+func (r *record) holder() fence.Holder {
+	return fence.Holder{Slot: fence.Slot{Actor: r.to, Number: r.claim.slot}, Process: r.claim.process, Token: r.claim.lease}
+}
+
+func (r *record) open() bool { return r.state == New || r.state == Claimed || r.state == staged }
+
+func (r *record) key() []byte {
+	if r.open() {
+		return idKey(spaceOpen, r.id)
+	}
+	return idKey(spaceClosed, r.id)
+}
+
+const recordVersion = 1
+
+func (r *record) encode() []byte {
+	e := newEncoder(recordVersion, 40+len(r.to)+len(r.claim.progress)+len(r.claim.request)+len(r.failure.Reason))
+	e.byte(byte(r.state))
+	e.string(r.to)
+	e.int(int64(r.priority))
+	e.time(r.dueAt)
+	e.uint(uint64(r.attempt))
+	e.uint(uint64(r.attempts))
+	e.uint(uint64(r.last))
+	e.string(string(r.failure.Category))
+	if r.failure.Category != "" {
+		e.string(r.failure.Reason)
+		e.time(r.failure.At)
+	}
+	switch r.state {
+	case Claimed:
+		id, _ := r.claim.process.Bytes()
+		e.uint(uint64(r.claim.slot))
+		e.raw(id[:])
+		e.uint(uint64(r.claim.lease))
+		e.uint(uint64(r.claim.token))
+		e.time(r.claim.startedAt)
+		e.int(int64(r.claim.expiresAt))
+		e.int(int64(r.claim.limitAt))
+		var flags byte
+		if r.claim.auto {
+			flags |= 1
+		}
+		if r.claim.cancelled {
+			flags |= 2
+		}
+		e.byte(flags)
+		e.string(r.claim.progress)
+		e.string(r.claim.request)
+	case staged:
+		e.uint(uint64(r.parent.ID))
+		e.uint(uint64(r.parent.Token))
+	case Done, Dead, Parked:
+		e.time(r.endedAt)
+	}
+	return e.seal()
+}
+
+// decodeRecord reads the record of message id. names shares the strings of
+// known recipients; nil is allowed.
+func decodeRecord(id ID, b []byte, names func([]byte) string) (*record, error) {
+	what := "message " + id.String()
+	d, err := unseal(b, recordVersion, what)
+	if err != nil {
+		return nil, err
+	}
+	r := &record{id: id, state: State(d.byte())}
+	if to := d.bytes(); names != nil {
+		r.to = names(to)
+	} else {
+		r.to = string(to)
+	}
+	r.priority = int(d.int())
+	r.dueAt = d.time()
+	r.attempt = int(d.uint())
+	r.attempts = int(d.uint())
+	r.last = fence.Token(d.uint())
+	r.failure.Category = Category(d.string())
+	if r.failure.Category != "" {
+		r.failure.Reason = d.string()
+		r.failure.At = d.time()
+	}
+	switch r.state {
+	case New:
+	case Claimed:
+		r.claim.slot = int(d.uint())
+		r.claim.process = fence.ProcessOf([16]byte(d.raw(16)))
+		r.claim.lease = fence.Token(d.uint())
+		r.claim.token = fence.Token(d.uint())
+		r.claim.startedAt = d.time()
+		r.claim.expiresAt = fence.Instant(d.int())
+		r.claim.limitAt = fence.Instant(d.int())
+		flags := d.byte()
+		r.claim.auto = flags&1 != 0
+		r.claim.cancelled = flags&2 != 0
+		r.claim.progress = d.string()
+		r.claim.request = d.string()
+		if !d.bad && (r.claim.token == 0 || r.claim.expiresAt == 0) {
+			return nil, corrupt(what, "its claim has no token or no expiry")
+		}
+	case staged:
+		r.parent.ID = ID(d.uint())
+		r.parent.Token = fence.Token(d.uint())
+	case Done, Dead, Parked:
+		r.endedAt = d.time()
+	default:
+		return nil, corrupt(what, "its state is unknown")
+	}
+	return r, d.done(what)
+}

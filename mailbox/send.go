@@ -1,0 +1,260 @@
+package mailbox
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"time"
+	"unicode/utf8"
+
+	"github.com/sovereign-run/sovereign/fence"
+	"github.com/sovereign-run/sovereign/refusal"
+	"github.com/sovereign-run/sovereign/store"
+)
+
+// Bounds of what a message carries beside its body.
+const (
+	maxSubject = 1 << 10 // bytes
+	maxHeaders = 64      // number
+	maxHeader  = 4 << 10 // bytes of all names and values together
+	maxKey     = 256     // bytes of an idempotency key
+	maxGroup   = 256     // bytes
+	maxFrom    = 256     // bytes
+
+	// MaxBody is the largest body that any actor can allow, in bytes.
+	MaxBody = 1 << 20
+)
+
+// Send makes a message durable and visible to its recipient.
+//
+// With a Key that the recipient already has, the same content returns the first
+// id and Duplicate, and other content is refused, duplicate_key. Refusals:
+// unknown_actor, message_too_large, inbox_full, bad_request, disk_full. On
+// return without an error the message is on disk.
+func (b *Box) Send(ctx context.Context, m Outgoing) (Sent, error) {
+	now := b.wall()
+	d, err := b.draft(m, now)
+	if err != nil {
+		return Sent{}, err
+	}
+	var sent Sent
+	err = b.store.Update(ctx, func(tx store.Tx) (err error) {
+		sent, err = b.sendTx(tx, d, New, Ref{})
+		return err
+	})
+	if err != nil {
+		return Sent{}, err
+	}
+	if !sent.Duplicate {
+		b.index.push(d.to, sent.ID, d.priority, d.dueAt, now)
+	}
+	return sent, nil
+}
+
+// SendFenced is Send for a worker, whose lease must be current and unexpired in
+// the transaction that sends (P2.6). From is the holder's actor.
+func (b *Box) SendFenced(ctx context.Context, h fence.Holder, m Outgoing) (Sent, error) {
+	m.From = h.Slot.Actor
+	now := b.wall()
+	d, err := b.draft(m, now)
+	if err != nil {
+		return Sent{}, err
+	}
+	var sent Sent
+	err = b.store.Update(ctx, func(tx store.Tx) (err error) {
+		if _, err := b.leases.CheckTx(tx, h, b.leases.Now()); err != nil {
+			return err
+		}
+		sent, err = b.sendTx(tx, d, New, Ref{})
+		return err
+	})
+	if err != nil {
+		return Sent{}, err
+	}
+	if !sent.Duplicate {
+		b.index.push(d.to, sent.ID, d.priority, d.dueAt, now)
+	}
+	return sent, nil
+}
+
+// A draft is a send that has passed every check that needs no store.
+type draft struct {
+	to       string
+	priority int
+	dueAt    time.Time
+	keyUntil time.Time // zero: as long as the message exists
+	content  content
+	encoded  []byte
+	print    [16]byte // of the content, where there is a key
+	limit    int64
+	now      time.Time
+}
+
+func (b *Box) draft(m Outgoing, now time.Time) (*draft, error) {
+	bad := func(what, why string) (*draft, error) {
+		return nil, refusal.New(refusal.BadRequest, "the message cannot be sent: "+what, why, "")
+	}
+	actor, ok := b.actors.get(m.To)
+	switch {
+	case !ok:
+		return nil, unknownActor(m.To, "no actors.yaml that was run on this store declares it")
+	case actor.Removed:
+		return nil, unknownActor(m.To, "it is not in the present actors.yaml")
+	case !actor.Mailbox:
+		return nil, unknownActor(m.To, "it is a daemon, and has no mailbox")
+	}
+	limit := int64(MaxBody)
+	if actor.MaxBody > 0 {
+		limit = min(limit, actor.MaxBody)
+	}
+	if int64(len(m.Body)) > limit {
+		return nil, refusal.New(refusal.MessageTooLarge, fmt.Sprintf("the body of %d bytes is too large", len(m.Body)),
+			fmt.Sprintf("%s takes bodies up to %d bytes", m.To, limit),
+			"put the data in a file and send its path, or raise inbox.max_body (at most 1MiB)")
+	}
+	headerBytes := 0
+	for k, v := range m.Headers {
+		headerBytes += len(k) + len(v)
+		if k == "" || !utf8.ValidString(k) || !utf8.ValidString(v) {
+			return bad("a header is not valid", "names are not empty, names and values are UTF-8")
+		}
+	}
+	switch {
+	case m.Priority < minPriority || m.Priority > maxPriority:
+		return bad(fmt.Sprintf("its priority is %d", m.Priority), fmt.Sprintf("priorities are from %d to %d", minPriority, maxPriority))
+	case len(m.Subject) > maxSubject || !utf8.ValidString(m.Subject):
+		return bad("its subject is not valid", fmt.Sprintf("subjects are UTF-8 of at most %d bytes", maxSubject))
+	case len(m.Headers) > maxHeaders || headerBytes > maxHeader:
+		return bad("its headers are too large", fmt.Sprintf("at most %d headers of together %d bytes", maxHeaders, maxHeader))
+	case len(m.Key) > maxKey || !utf8.ValidString(m.Key):
+		return bad("its key is not valid", fmt.Sprintf("keys are UTF-8 of at most %d bytes", maxKey))
+	case len(m.Group) > maxGroup || !utf8.ValidString(m.Group):
+		return bad("its group is not valid", fmt.Sprintf("groups are UTF-8 of at most %d bytes", maxGroup))
+	case len(m.From) > maxFrom || !utf8.ValidString(m.From):
+		return bad("its sender's name is not valid", fmt.Sprintf("names are UTF-8 of at most %d bytes", maxFrom))
+	case m.Delay < 0 || m.TTL < 0 || m.KeyTTL < 0:
+		return bad("a duration is negative", "delay, ttl and key ttl are zero or more")
+	case m.Delay > 0 && !m.At.IsZero():
+		return bad("it has both a delay and a time", "give one of them")
+	case m.KeyTTL > 0 && m.Key == "":
+		return bad("it has a key ttl and no key", "a key ttl says how long the key is held")
+	}
+	d := &draft{to: actor.Name, priority: m.Priority, limit: actor.Limit, now: now, content: content{
+		from: m.From, subject: m.Subject, headers: maps.Clone(m.Headers), key: m.Key, group: m.Group,
+		createdAt: now.UTC(), ttl: m.TTL, body: m.Body}}
+	switch {
+	case m.Delay > 0:
+		d.dueAt = now.Add(m.Delay).UTC()
+	case m.At.After(now):
+		d.dueAt = m.At.UTC()
+	}
+	if m.Key != "" {
+		d.print = d.content.fingerprint(d.priority)
+		if m.KeyTTL > 0 {
+			d.keyUntil = now.Add(m.KeyTTL).UTC()
+		}
+	}
+	d.encoded = d.content.encode()
+	return d, nil
+}
+
+// sendTx writes a message in state New, or staged under parent. A staged one
+// takes its place in the recipient's inbox at once (P8).
+func (b *Box) sendTx(tx store.Tx, d *draft, s State, parent Ref) (Sent, error) {
+	if d.content.key != "" {
+		dup, err := b.duplicateTx(tx, d, s, parent)
+		if err != nil || dup.ID != 0 {
+			return dup, err
+		}
+	}
+	if d.limit > 0 {
+		n := tx.Sum(countKey(d.to, New)) + tx.Sum(countKey(d.to, Claimed)) + tx.Sum(countKey(d.to, staged))
+		if n >= d.limit {
+			return Sent{}, refusal.New(refusal.InboxFull, "the inbox of "+d.to+" is full",
+				fmt.Sprintf("%d messages wait, run or are reserved, and its limit is %d", n, d.limit),
+				"wait until some have ended, or raise inbox.limit").Later()
+		}
+	}
+	rec := &record{id: ID(tx.Next()), state: s, to: d.to, priority: d.priority, dueAt: d.dueAt, parent: parent}
+	tx.Put(rec.key(), rec.encode())
+	tx.Put(idKey(spaceContent, rec.id), d.encoded)
+	tx.Add(countKey(d.to, s), 1)
+	if s == staged {
+		tx.Put(stagedKey(parent, rec.id), []byte{0})
+	}
+	if d.content.key != "" {
+		tx.Put(dedupKey(d.to, d.content.key), keyRecord{id: rec.id, print: d.print, until: d.keyUntil}.encode())
+	}
+	return Sent{ID: rec.id}, nil
+}
+
+// A keyRecord says which message holds an idempotency key.
+type keyRecord struct {
+	id    ID
+	print [16]byte
+	until time.Time // zero: while the message exists
+}
+
+const keyVersion = 1
+
+func (k keyRecord) encode() []byte {
+	e := newEncoder(keyVersion, 40)
+	e.uint(uint64(k.id))
+	e.raw(k.print[:])
+	e.time(k.until)
+	return e.seal()
+}
+
+func decodeKey(v []byte) (keyRecord, error) {
+	d, err := unseal(v, keyVersion, "an idempotency key")
+	if err != nil {
+		return keyRecord{}, err
+	}
+	k := keyRecord{id: ID(d.uint()), print: [16]byte(d.raw(16)), until: d.time()}
+	return k, d.done("an idempotency key")
+}
+
+// duplicateTx returns the earlier message with the draft's key, if it still
+// holds the key.
+func (b *Box) duplicateTx(tx store.Tx, d *draft, s State, parent Ref) (Sent, error) {
+	v := tx.Get(dedupKey(d.to, d.content.key))
+	if v == nil {
+		return Sent{}, nil
+	}
+	k, err := decodeKey(v)
+	if err != nil {
+		return Sent{}, err
+	}
+	holder, err := b.get(tx, k.id)
+	if err != nil {
+		return Sent{}, err
+	}
+	switch {
+	case k.until.IsZero() && holder == nil, !k.until.IsZero() && !d.now.Before(k.until):
+		return Sent{}, nil // free again
+	case !bytes.Equal(k.print[:], d.print[:]):
+		return Sent{}, refusal.New(refusal.DuplicateKey, fmt.Sprintf("the key %s is held by message %s", quote(d.content.key), k.id),
+			"that message to "+d.to+" says something else", "use another key, or see `sovereign inbox show "+k.id.String()+"`")
+	case holder != nil && holder.state == staged && (s != staged || holder.parent != parent):
+		// To call this a duplicate would lose it, should that attempt fail.
+		return Sent{}, refusal.New(refusal.DuplicateKey, fmt.Sprintf("the key %s is held by a send that is still staged", quote(d.content.key)),
+			"the attempt that staged it has not ended", "send again when it has").Later()
+	}
+	return Sent{ID: k.id, Duplicate: true}, nil
+}
+
+// freeKeyTx frees the key of a message that is removed, unless the key has a
+// time of its own or a later message holds it.
+func freeKeyTx(tx store.Tx, to, key string, id ID) {
+	if key == "" {
+		return
+	}
+	v := tx.Get(dedupKey(to, key))
+	if v == nil {
+		return
+	}
+	if k, err := decodeKey(v); err == nil && k.id == id && k.until.IsZero() {
+		tx.Delete(dedupKey(to, key))
+	}
+}

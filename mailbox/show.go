@@ -1,0 +1,94 @@
+package mailbox
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sovereign-run/sovereign/store"
+)
+
+// Show returns all that is known of a message, and why it is not running. It
+// changes nothing. message_missing where there is none.
+func (b *Box) Show(ctx context.Context, id ID) (Detail, error) {
+	var d Detail
+	err := b.store.View(ctx, func(r store.Reader) error {
+		d = Detail{}
+		rec, err := b.get(r, id)
+		if err != nil {
+			return err
+		}
+		if rec = b.visible(r, rec); rec == nil || rec.state == staged {
+			return missing(id)
+		}
+		c, err := decodeContent(id, r.Get(idKey(spaceContent, id)))
+		if err != nil {
+			return err
+		}
+		d.Message = b.message(rec, c)
+		d.Body = c.body
+		if v := r.Get(idKey(spaceResult, id)); v != nil {
+			if d.Result, d.ResultTruncated, err = decodeResult(id, v); err != nil {
+				return err
+			}
+		}
+		prefix := idKey(spaceReceipt, id)
+		r.Scan(prefix, after(prefix), func(k, v []byte) bool {
+			_, attempt, ok := parseReceiptKey(k)
+			if !ok {
+				return true
+			}
+			var rc Receipt
+			if rc, err = decodeReceipt(id, attempt, v); err != nil {
+				return false
+			}
+			d.Receipts = append(d.Receipts, rc)
+			return true
+		})
+		if err != nil {
+			return err
+		}
+		live := true
+		if rec.state == Claimed {
+			live, _ = b.liveTx(r, rec, b.leases.Now())
+		}
+		d.Why = why(d.Message, b.policy(rec.to), live, b.wall())
+		return nil
+	})
+	return d, err
+}
+
+// why says in a sentence why a message is not running now: a pure function of
+// what is on record. Running messages and ended ones that need no word have
+// "".
+func why(m Message, a Actor, live bool, now time.Time) string {
+	last := ""
+	if m.LastFailure != nil {
+		last = fmt.Sprintf(" (last: %s)", m.LastFailure.Category)
+	}
+	switch m.State {
+	case New:
+		switch {
+		case a.Removed:
+			return "its actor " + m.To + " is not in the present actors.yaml"
+		case m.AvailableAt.After(now) && m.Attempt > 0:
+			return "it waits after attempt " + fmt.Sprint(m.Attempt) + " until " + m.AvailableAt.Format(time.RFC3339) + last
+		case m.AvailableAt.After(now):
+			return "it is not due before " + m.AvailableAt.Format(time.RFC3339)
+		case a.Paused:
+			return "deliveries to " + m.To + " are paused; run `sovereign resume " + m.To + "`"
+		case a.Stopped:
+			return m.To + " is stopped; run `sovereign start " + m.To + "`"
+		}
+		return "it is ready and waits for a free slot of " + m.To
+	case Claimed:
+		if !live {
+			return "its claim is no longer live and is about to be recovered"
+		}
+	case Dead:
+		return "it is DEAD" + last + "; run `sovereign inbox retry " + m.ID.String() + "` to try it again"
+	case Parked:
+		return "it is PARKED and waits for a person" + last + "; retry or drop it"
+	}
+	return ""
+}

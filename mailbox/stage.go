@@ -1,0 +1,191 @@
+package mailbox
+
+import (
+	"context"
+	"slices"
+
+	"github.com/sovereign-run/sovereign/fence"
+	"github.com/sovereign-run/sovereign/store"
+)
+
+// Stage sends m within the holder's claim: on return it is on disk with its
+// place in the recipient's inbox reserved, and invisible until the claim
+// completes; if the claim ends otherwise it is removed (P8). From is the
+// holder's actor. It is refused like a settle of the claim, or like a Send.
+func (b *Box) Stage(ctx context.Context, h fence.Holder, ref Ref, m Outgoing) (Sent, error) {
+	m.From = h.Slot.Actor
+	d, err := b.draft(m, b.wall())
+	if err != nil {
+		return Sent{}, err
+	}
+	var sent Sent
+	err = b.store.Update(ctx, func(tx store.Tx) error {
+		if _, err := b.currentTx(tx, h, ref, b.leases.Now()); err != nil {
+			return err
+		}
+		sent, err = b.sendTx(tx, d, staged, ref)
+		return err
+	})
+	if err != nil {
+		return Sent{}, err
+	}
+	return sent, nil
+}
+
+// unstage removes staged sends of a claim that goes on: those of a completion
+// whose other sends were refused.
+func (b *Box) unstage(ctx context.Context, parent Ref, ids []ID) error {
+	for step := range slices.Chunk(ids, maxInline) {
+		err := b.store.Update(ctx, func(tx store.Tx) error {
+			for _, id := range step {
+				if err := b.dropStagedTx(tx, parent, id); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pending says what is still to be done with the staged sends of an ended
+// claim. It is stored as one byte.
+type pending byte
+
+const (
+	publishStaged pending = 1
+	discardStaged pending = 2
+)
+
+// stagedStepTx makes up to limit staged sends of a claim visible, or removes
+// them, and says whether there are more.
+func (b *Box) stagedStepTx(tx store.Tx, parent Ref, what pending, limit int) (ready []readied, more bool, err error) {
+	prefix := claimKey(spaceStaged, parent)
+	var ids []ID
+	tx.Scan(prefix, after(prefix), func(k, _ []byte) bool {
+		if len(ids) == limit {
+			more = true
+			return false
+		}
+		if _, id, ok := parseStagedKey(k); ok {
+			ids = append(ids, id)
+		}
+		return true
+	})
+	for _, id := range ids {
+		if what == discardStaged {
+			if err := b.dropStagedTx(tx, parent, id); err != nil {
+				return nil, false, err
+			}
+			continue
+		}
+		rec, err := b.get(tx, id)
+		if err != nil {
+			return nil, false, err
+		}
+		tx.Delete(stagedKey(parent, id))
+		if rec != nil && rec.state == staged && rec.parent == parent {
+			b.moveTx(tx, rec, New, rec.endedAt)
+			ready = append(ready, readied{rec.to, rec.id, rec.priority, rec.dueAt})
+		}
+	}
+	return ready, more, nil
+}
+
+// dropStagedTx removes one staged send and frees its place and its key.
+func (b *Box) dropStagedTx(tx store.Tx, parent Ref, id ID) error {
+	tx.Delete(stagedKey(parent, id))
+	rec, err := b.get(tx, id)
+	if err != nil {
+		return err
+	}
+	if rec == nil || rec.state != staged || rec.parent != parent {
+		return nil
+	}
+	c, err := decodeContent(id, tx.Get(idKey(spaceContent, id)))
+	if err != nil {
+		return err
+	}
+	if c.key != "" {
+		if v := tx.Get(dedupKey(rec.to, c.key)); v != nil {
+			if k, err := decodeKey(v); err == nil && k.id == id {
+				tx.Delete(dedupKey(rec.to, c.key))
+			}
+		}
+	}
+	tx.Delete(idKey(spaceContent, id))
+	tx.Delete(rec.key())
+	tx.Add(countKey(rec.to, staged), -1)
+	return nil
+}
+
+// finishStaged handles, step by step, what an ended claim left pending.
+func (b *Box) finishStaged(ctx context.Context, parent Ref, what pending) (visible []ID, err error) {
+	for {
+		var ready []readied
+		var more bool
+		err := b.store.Update(ctx, func(tx store.Tx) (err error) {
+			ready, more, err = b.stagedStepTx(tx, parent, what, maxInline)
+			if err == nil && !more {
+				tx.Delete(claimKey(spacePending, parent))
+			}
+			return err
+		})
+		if err != nil {
+			return visible, err
+		}
+		now := b.wall()
+		for _, r := range ready {
+			visible = append(visible, r.id)
+			b.index.push(r.to, r.id, r.priority, r.dueAt, now)
+		}
+		if !more {
+			return visible, nil
+		}
+	}
+}
+
+// finishPending handles what a crash left pending. It runs before the index is
+// built, which then finds every message in its place.
+func (b *Box) finishPending(ctx context.Context) error {
+	type job struct {
+		ref  Ref
+		what pending
+	}
+	var jobs []job
+	err := b.store.View(ctx, func(r store.Reader) error {
+		jobs = jobs[:0]
+		r.Scan([]byte{spacePending}, nil, func(k, v []byte) bool {
+			if ref, ok := parseClaimKey(k); ok && len(v) == 1 {
+				jobs = append(jobs, job{ref, pending(v[0])})
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, j := range jobs {
+		if _, err := b.finishStaged(ctx, j.ref, j.what); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// visible returns rec as readers see it: a staged send whose attempt has
+// completed counts as NEW from the completion's transaction on, although its
+// own record may be rewritten a step later.
+func (b *Box) visible(r store.Reader, rec *record) *record {
+	if rec == nil || rec.state != staged {
+		return rec
+	}
+	if v := r.Get(claimKey(spacePending, rec.parent)); len(v) == 1 && pending(v[0]) == publishStaged {
+		rec.state = New
+	}
+	return rec
+}

@@ -1,0 +1,203 @@
+package mailbox
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sovereign-run/sovereign/fence"
+	"github.com/sovereign-run/sovereign/refusal"
+	"github.com/sovereign-run/sovereign/store"
+)
+
+// A task is one child for one message: lease and claim are granted by one
+// transaction and ended by one.
+
+// Begin acquires the lease of a slot for a long-lived process, records ev with
+// it, and keeps the lease (fence.Leases.Keep). The caller ends it with Leave.
+// Refusals as for fence.Leases.Acquire.
+func (b *Box) Begin(ctx context.Context, slot fence.Slot, p fence.Process, ttl time.Duration, ev Event) (fence.Lease, error) {
+	var lease fence.Lease
+	ev.At, ev.Actor, ev.Slot, ev.Process = b.wall().UTC(), slot.Actor, slot.Number, p
+	err := b.store.Update(ctx, func(tx store.Tx) (err error) {
+		lease, err = b.leases.AcquireTx(tx, slot, p, ttl, b.leases.Now())
+		if err != nil {
+			return err
+		}
+		e := ev
+		e.Token = lease.Token
+		b.eventTx(tx, e)
+		return nil
+	})
+	if err != nil {
+		return fence.Lease{}, err
+	}
+	b.leases.Keep(slot, lease.Token)
+	b.journal.appended()
+	return lease, nil
+}
+
+// StartTask waits until ctx ends for a ready message of the slot's actor. Then
+// one transaction acquires the slot's lease for p and claims the message; both
+// are kept. The caller starts the child, and ends both with EndTask, or with
+// Unstart if there was no child to start. Refusals: actor_lease_held,
+// lease_corrupt, disk_full; ctx's error when it ends first.
+func (b *Box) StartTask(ctx context.Context, slot fence.Slot, p fence.Process, ttl time.Duration) (fence.Lease, Delivery, error) {
+	for {
+		ids, err := b.ready(ctx, slot.Actor, 1, true, nil)
+		if err != nil {
+			return fence.Lease{}, Delivery{}, err
+		}
+		lease, d, err := b.startTask(ctx, slot, p, ttl, ids[0])
+		switch {
+		case err == nil:
+			return lease, d, nil
+		case refusal.Has(err, refusal.MessageNotClaimable), refusal.Has(err, refusal.MessageMissing):
+			// The entry was out of date: look for the next.
+		case refusal.Has(err, refusal.StoreCorrupt):
+			b.log.Error("unreadable message left alone", "msg", ids[0].String(), "err", err)
+		default:
+			b.giveBack(ctx, slot.Actor, ids)
+			return fence.Lease{}, Delivery{}, err
+		}
+	}
+}
+
+func (b *Box) startTask(ctx context.Context, slot fence.Slot, p fence.Process, ttl time.Duration, id ID) (lease fence.Lease, d Delivery, err error) {
+	at := b.wall()
+	var rec *record
+	// A message taken from the index must not be lost to a context that ends now.
+	err = b.store.Update(context.WithoutCancel(ctx), func(tx store.Tx) error {
+		now := b.leases.Now()
+		if rec, err = b.mustGet(tx, id); err != nil {
+			return err
+		}
+		switch {
+		case rec.state != New:
+			return notClaimable(rec, "it is "+rec.state.String())
+		case rec.dueAt.After(at):
+			return notClaimable(rec, "it is not due before "+rec.dueAt.Format(time.RFC3339))
+		}
+		c, err := decodeContent(id, tx.Get(idKey(spaceContent, id)))
+		if err != nil {
+			return err
+		}
+		if lease, err = b.leases.AcquireTx(tx, slot, p, ttl, now); err != nil {
+			return err
+		}
+		b.grantTx(tx, rec, lease.Holder(), "", false, at, now)
+		rec.claim.auto = true
+		tx.Put(rec.key(), rec.encode())
+		d = b.delivery(rec, c, now)
+		return nil
+	})
+	if err != nil {
+		return fence.Lease{}, Delivery{}, err
+	}
+	b.leases.Keep(slot, lease.Token)
+	b.index.hold(id, rec.hold())
+	return lease, d, nil
+}
+
+// Unstart undoes StartTask where the child could not be started: that is no
+// attempt. The message is NEW again, uncharged and with its earlier ordinal,
+// the lease is released, and ev recorded, in one transaction.
+func (b *Box) Unstart(ctx context.Context, h fence.Holder, ref Ref, ev Event) error {
+	at := b.wall()
+	ev.At, ev.Actor, ev.Slot, ev.Process, ev.Message, ev.Token = at.UTC(), h.Slot.Actor, h.Slot.Number, h.Process, ref.ID, ref.Token
+	var back *record
+	err := b.store.Update(ctx, func(tx store.Tx) error {
+		back = nil
+		rec, err := b.currentTx(tx, h, ref, b.leases.Now())
+		if err == nil {
+			cancelled := rec.claim.cancelled
+			rec.attempt--
+			to := New
+			if cancelled {
+				to = Dead
+				rec.failure = LastFailure{Category: CategoryCancelled, Reason: "cancelled before it could be started", At: at.UTC()}
+			}
+			b.moveTx(tx, rec, to, at.UTC())
+			back = rec
+		}
+		if err := b.leases.ReleaseTx(tx, h); err != nil && !refusal.Has(err, refusal.ActorLeaseLost) {
+			return err
+		}
+		b.eventTx(tx, ev)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	b.leases.Drop(h.Slot, h.Token)
+	b.index.unhold(ref)
+	if back != nil && back.state == New {
+		b.index.push(back.to, back.id, back.priority, back.dueAt, b.wall())
+	} else if back != nil {
+		b.ends.tell(back.id)
+	}
+	b.journal.appended()
+	return nil
+}
+
+// EndTask ends a task's claim with o and releases its lease, in one transaction.
+//
+// If the claim is no longer current nothing of o is committed: a claim that is
+// still on record but not live is ended as stale_completion, whose outcome is
+// unreported (P4.7); the lease is released where it is still the task's; a
+// stale_completion event says so; and the refusal (fencing_token_stale,
+// lease_expired, actor_lease_lost, …) is returned after that is durable.
+func (b *Box) EndTask(ctx context.Context, h fence.Holder, ref Ref, o Outcome) (Settled, error) {
+	at, random := b.wall().UTC(), b.random()
+	var end ending
+	var refused error
+	var ended bool
+	err := b.store.Update(ctx, func(tx store.Tx) error {
+		end, refused, ended = ending{}, nil, false
+		rec, err := b.currentTx(tx, h, ref, b.leases.Now())
+		switch {
+		case err == nil:
+		case refusal.Of(err).Category == refusal.Failed, refusal.Has(err, refusal.StoreCorrupt):
+			return err
+		default:
+			refused = err
+			if rec, err = b.get(tx, ref.ID); err != nil {
+				return err
+			}
+			if rec != nil && (rec.state != Claimed || rec.claim.token != ref.Token || rec.claim.process != h.Process) {
+				rec = nil
+			}
+		}
+		outcome := o
+		if refused != nil {
+			outcome = Outcome{Verdict: Unreported, Category: CategoryStaleCompletion, ExitCode: o.ExitCode, Signal: o.Signal,
+				Reason: fmt.Sprintf("the task ended as %s when its claim was no longer current", o.Category)}
+			b.eventTx(tx, Event{At: at, Kind: EventStaleCompletion, Actor: h.Slot.Actor, Slot: h.Slot.Number, Process: h.Process,
+				Message: ref.ID, Token: ref.Token, Category: string(refusal.Of(refused).Category), Text: refused.Error()})
+		}
+		if rec != nil {
+			if end, err = b.endTx(tx, rec, outcome, maxInline, at, random); err != nil {
+				return err
+			}
+			ended = true
+		}
+		if err := b.leases.ReleaseTx(tx, h); err != nil && !refusal.Has(err, refusal.ActorLeaseLost) && !refusal.Has(err, refusal.LeaseCorrupt) {
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		return Settled{}, err
+	}
+	b.leases.Drop(h.Slot, h.Token)
+	b.index.unhold(ref)
+	if !ended {
+		b.journal.appended()
+		return Settled{}, refused
+	}
+	out, err := b.settled(ctx, end)
+	if err == nil {
+		err = refused
+	}
+	return out, err
+}

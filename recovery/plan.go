@@ -1,0 +1,94 @@
+package recovery
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/sovereign-run/sovereign/fence"
+	"github.com/sovereign-run/sovereign/mailbox"
+)
+
+// Found is what a pass finds on record, with the store's lock held: whoever
+// held these leases and claims is not looked after by a supervisor any more.
+type Found struct {
+	Leases []fence.Record
+	Claims []mailbox.OpenClaim
+}
+
+// A Plan is what a pass does, in the order of P5.
+type Plan struct {
+	Report []fence.Record // expired leases, only reported
+	Sweep  []mailbox.Ref  // claims that expired before the pass
+	Leave  []fence.Holder // processes whose lease is released and whose attempts end
+	Damage []fence.Record // leases that cannot be read, left for `sovereign lease reset`
+}
+
+// Decide makes the plan of a pass at now on the lease clock. It depends on
+// nothing else: the same findings give the same plan.
+func Decide(found Found, now fence.Instant) Plan {
+	var p Plan
+	seen := map[fence.Process]bool{}
+	leave := func(h fence.Holder) {
+		if !seen[h.Process] {
+			seen[h.Process] = true
+			p.Leave = append(p.Leave, h)
+		}
+	}
+	for _, l := range found.Leases {
+		switch {
+		case l.Err != nil:
+			// Fails closed: nobody is granted the slot before a person has
+			// looked. What its holder claimed is recovered below.
+			p.Damage = append(p.Damage, l)
+		case now >= l.Lease.ExpiresAt:
+			p.Report = append(p.Report, l)
+			leave(l.Lease.Holder())
+		default:
+			// Unexpired, but its keeper is dead: the lock that we hold says so.
+			leave(l.Lease.Holder())
+		}
+	}
+	for _, c := range found.Claims {
+		if now >= c.ExpiresAt {
+			// Its time was up before we came: an expired claim, not a lost worker.
+			p.Sweep = append(p.Sweep, c.Ref)
+		}
+		// Its lease may be gone (a crash between two steps of an earlier
+		// recovery) or unreadable: the claim's own record names its holder.
+		leave(c.Holder)
+	}
+	slices.SortFunc(p.Leave, func(a, b fence.Holder) int {
+		if c := strings.Compare(a.Slot.Actor, b.Slot.Actor); c != 0 {
+			return c
+		}
+		if a.Slot.Number != b.Slot.Number {
+			return a.Slot.Number - b.Slot.Number
+		}
+		return strings.Compare(string(a.Process), string(b.Process))
+	})
+	return p
+}
+
+// A FoundWorkspace is a workspace folder and what is known of its attempt.
+type FoundWorkspace struct {
+	Workspace
+	Open      bool   // its attempt is still on record
+	Completed bool   // its attempt completed
+	Gone      bool   // its message has been dropped
+	Reclaim   string // its actor's policy
+}
+
+// Reclaimable returns the workspaces that may be removed: those of attempts
+// that have ended durably, by their actor's policy (P4.6).
+func Reclaimable(found []FoundWorkspace) []Workspace {
+	var out []Workspace
+	for _, w := range found {
+		switch {
+		case w.Open:
+			// Never before its end is durable.
+		case w.Gone, w.Reclaim == "always", w.Reclaim == "", w.Reclaim == "on_success" && w.Completed:
+			out = append(out, w.Workspace)
+		}
+	}
+	return out
+}

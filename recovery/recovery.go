@@ -1,0 +1,205 @@
+package recovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/sovereign-run/sovereign/fence"
+	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/refusal"
+)
+
+// EventRecovered is the journal's entry for a process that was found on record
+// and is not looked after any more; EventWorkspace for a workspace that could not
+// be removed.
+const (
+	EventRecovered = "recovered"
+	EventWorkspace = "workspace_kept"
+)
+
+// Recovery ends what dead processes left in one mailbox.
+type Recovery struct {
+	box        *mailbox.Box
+	workspaces Workspaces
+	log        *slog.Logger
+}
+
+// New returns the recovery of a mailbox and the workspaces beside it. log nil
+// discards.
+func New(box *mailbox.Box, workspaces Workspaces, log *slog.Logger) *Recovery {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Recovery{box: box, workspaces: workspaces, log: log}
+}
+
+// Workspaces returns the workspaces that it reclaims.
+func (r *Recovery) Workspaces() Workspaces { return r.workspaces }
+
+// Died ends what a process held whose end was observed: its lease is released,
+// each attempt that it still held ends with o, and ev is recorded. It is called
+// after the process and its whole tree are gone (P4.5), and may be repeated:
+// what has ended is left alone (P4.4). It returns the attempts that it ended.
+func (r *Recovery) Died(ctx context.Context, h fence.Holder, o mailbox.Outcome, ev mailbox.Event) ([]mailbox.Ref, error) {
+	return r.DiedWith(ctx, h, func(mailbox.Ref) mailbox.Outcome { return o }, ev)
+}
+
+// DiedWith is Died where the attempts of one process end differently: the one
+// whose time was up as timeout, its neighbours as worker_lost.
+func (r *Recovery) DiedWith(ctx context.Context, h fence.Holder, outcome func(mailbox.Ref) mailbox.Outcome, ev mailbox.Event) ([]mailbox.Ref, error) {
+	return r.box.Leave(context.WithoutCancel(ctx), h, outcome, ev)
+}
+
+// A Report says what a pass did.
+type Report struct {
+	ExpiredLeases []fence.Record
+	DamagedLeases []fence.Record
+	Swept         []mailbox.Ref
+	Recovered     []mailbox.Ref
+	Released      []fence.Slot
+	Workspaces    []string
+}
+
+// Empty reports whether the pass found nothing to do.
+func (r Report) Empty() bool {
+	return len(r.ExpiredLeases)+len(r.DamagedLeases)+len(r.Swept)+len(r.Recovered)+len(r.Released)+len(r.Workspaces) == 0
+}
+
+// Reconcile makes one pass over all that is on record, in the order of P5, and
+// says what it did. The caller holds the store's lock and has ended the
+// leftovers of the dead supervisor: every attempt on record is abandoned. A
+// second pass finds nothing.
+func (r *Recovery) Reconcile(ctx context.Context) (Report, error) {
+	var out Report
+	leases, err := r.box.Leases().List(ctx)
+	if err != nil {
+		return out, fmt.Errorf("read the leases: %w", err)
+	}
+	claims, err := r.box.Claims(ctx)
+	if err != nil {
+		return out, fmt.Errorf("read the claims: %w", err)
+	}
+	plan := Decide(Found{Leases: leases, Claims: claims}, r.box.Leases().Now())
+	out.ExpiredLeases, out.DamagedLeases = plan.Report, plan.Damage
+
+	for _, ref := range plan.Sweep {
+		swept, err := r.box.Sweep(ctx, ref)
+		if err != nil {
+			return out, fmt.Errorf("sweep message %s: %w", ref.ID, err)
+		}
+		if swept {
+			out.Swept = append(out.Swept, ref)
+		}
+	}
+	for _, h := range plan.Leave {
+		lost := mailbox.Outcome{Verdict: mailbox.Unreported, Category: mailbox.CategoryWorkerLost, ExitCode: -1,
+			Reason: "its supervisor ended before it did; how it ended is not known"}
+		ended, err := r.Died(ctx, h, lost, mailbox.Event{Kind: EventRecovered, Category: string(mailbox.CategoryWorkerLost),
+			Text: "found on record after its supervisor had ended"})
+		out.Recovered = append(out.Recovered, ended...)
+		if err != nil {
+			return out, fmt.Errorf("recover %s: %w", h.Slot, err)
+		}
+		out.Released = append(out.Released, h.Slot)
+	}
+	reclaimed, err := r.reclaim(ctx)
+	out.Workspaces = reclaimed
+	return out, err
+}
+
+// reclaim removes the workspaces of attempts that have ended. One that cannot be
+// removed is logged and left for a later pass.
+func (r *Recovery) reclaim(ctx context.Context) (removed []string, err error) {
+	list, err := r.workspaces.List()
+	if err != nil {
+		return nil, fmt.Errorf("list the workspaces: %w", err)
+	}
+	var found []FoundWorkspace
+	for _, w := range list {
+		f := FoundWorkspace{Workspace: w}
+		d, err := r.box.Show(ctx, w.Message)
+		switch {
+		case refusal.Has(err, refusal.MessageMissing):
+			f.Gone = true
+		case err != nil:
+			r.log.Error("workspace left alone", "path", w.Path, "err", err)
+			continue
+		default:
+			f.Open = d.Claim != nil && d.Claim.Attempt == w.Attempt
+			for _, rc := range d.Receipts {
+				f.Completed = f.Completed || rc.Attempt == w.Attempt && rc.Status == mailbox.Completed
+			}
+			if a, err := r.box.Actor(d.To); err == nil {
+				f.Reclaim = a.Reclaim
+			}
+		}
+		found = append(found, f)
+	}
+	for _, w := range Reclaimable(found) {
+		if err := r.workspaces.Remove(w); err != nil {
+			r.log.Error("workspace not removed", "path", w.Path, "err", err)
+			r.box.Note(mailbox.Event{Kind: EventWorkspace, Message: w.Message, Attempt: w.Attempt, Text: err.Error()})
+			continue
+		}
+		removed = append(removed, w.Path)
+	}
+	return removed, nil
+}
+
+// Run sweeps claims at the exact moment that they expire, until ctx ends, and
+// returns ctx's cause; an error of the store ends it earlier.
+func (r *Recovery) Run(ctx context.Context) error {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		at, ok, changed := r.box.NextExpiry()
+		var fire <-chan time.Time
+		if ok {
+			left := time.Duration(at - r.box.Leases().Now())
+			if left <= 0 {
+				if err := r.sweep(ctx); err != nil {
+					return err
+				}
+				continue
+			}
+			timer.Reset(left)
+			fire = timer.C
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-changed:
+		case <-fire:
+		}
+	}
+}
+
+func (r *Recovery) sweep(ctx context.Context) error {
+	_, err := r.box.SweepExpired(ctx)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+		return context.Cause(ctx)
+	case refusal.Has(err, refusal.DiskFull):
+		// Settles come back by themselves once there is room; so does this.
+		r.log.Error("expired claims not swept", "err", err)
+		return sleep(ctx, time.Second)
+	default:
+		return fmt.Errorf("sweep expired claims: %w", err)
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,82 @@
+package recovery
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/sovereign-run/sovereign/mailbox"
+)
+
+// A Workspace is the folder of one attempt: runs/ID-ATTEMPT in the store's
+// folder, or runs.UID/ID-ATTEMPT where the child runs as another user, who
+// could not pass through runs (0700).
+type Workspace struct {
+	Path    string
+	Message mailbox.ID
+	Attempt int
+}
+
+// Workspaces are the workspaces of one store's folder.
+type Workspaces struct{ data string }
+
+// NewWorkspaces returns the workspaces in the store's folder data. Nothing is
+// made.
+func NewWorkspaces(data string) Workspaces { return Workspaces{data: data} }
+
+// Root is the folder that holds the workspaces of children that run as uid; -1
+// is the supervisor's own user.
+func (w Workspaces) Root(uid int) string {
+	if uid < 0 {
+		return filepath.Join(w.data, "runs")
+	}
+	return filepath.Join(w.data, "runs."+strconv.Itoa(uid))
+}
+
+// Of returns where the workspace of an attempt lies; it is not made.
+func (w Workspaces) Of(id mailbox.ID, attempt, uid int) Workspace {
+	return Workspace{Path: filepath.Join(w.Root(uid), id.String()+"-"+strconv.Itoa(attempt)), Message: id, Attempt: attempt}
+}
+
+// Remove removes a workspace with all that is in it. That it is gone already is
+// no error. Links in it are removed, not followed.
+func (w Workspaces) Remove(ws Workspace) error { return os.RemoveAll(ws.Path) }
+
+// List returns the workspaces that exist.
+func (w Workspaces) List() ([]Workspace, error) {
+	roots, err := filepath.Glob(filepath.Join(w.data, "runs.*"))
+	if err != nil {
+		return nil, err
+	}
+	roots = append(roots, w.Root(-1))
+	var out []Workspace
+	for _, root := range roots {
+		entries, err := os.ReadDir(root)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			id, attempt, ok := parseWorkspace(e.Name())
+			if ok && e.IsDir() {
+				out = append(out, Workspace{Path: filepath.Join(root, e.Name()), Message: id, Attempt: attempt})
+			}
+		}
+	}
+	return out, nil
+}
+
+func parseWorkspace(name string) (mailbox.ID, int, bool) {
+	first, second, ok := strings.Cut(name, "-")
+	if !ok {
+		return 0, 0, false
+	}
+	id, err := mailbox.ParseID(first)
+	attempt, err2 := strconv.Atoi(second)
+	return id, attempt, err == nil && err2 == nil && attempt > 0
+}
