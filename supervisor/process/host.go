@@ -4,7 +4,11 @@ import (
 	"context"
 	"log/slog"
 	"syscall"
+	"time"
 )
+
+// KillBound is how long KillTree and its like wait for what got SIGKILL.
+const KillBound = 10 * time.Second
 
 // NewHost prepares this program to own children, and is called once, early, by
 // the program that supervises. It marks every descriptor above 2
@@ -15,12 +19,30 @@ import (
 //
 // The reaper takes the exit status of every child made by Start, and of orphans
 // that came to this program as subreaper or as PID 1. It leaves alone children
-// that other code of the program made with package os or os/exec: those are in
-// the program's own session, or an open pidfd of this program refers to them. A
-// child made with bare syscall.ForkExec and Setsid is not recognised.
+// that other code of the program made with package os or os/exec: an open pidfd
+// of this program refers to those. Children made by bare syscall.ForkExec are
+// not recognised and would be taken for orphans.
 //
-// A nil log discards.
-func NewHost(log *slog.Logger) (*Host, error) { return newHost(log) }
+// The current directory of children without a Dir is the program's at this
+// moment: a later os.Chdir does not reach the spawner thread. A nil log discards.
+func NewHost(log *slog.Logger) (*Host, error) {
+	h, _, err := newHost(log, nil)
+	return h, err
+}
+
+// An Inherited is a child of an earlier image of this very process, see Exec.
+type Inherited struct {
+	ID     Identity `json:"id"`
+	Mark   string   `json:"mark"`
+	Cgroup string   `json:"cgroup"`
+}
+
+// Inherit is NewHost for a program that was put in place by Exec: it takes over
+// the children, in the same order, before it reaps any. The Process of one that
+// is no child of ours any more is nil.
+func Inherit(log *slog.Logger, children []Inherited) (*Host, []*Process, error) {
+	return newHost(log, children)
+}
 
 // Start starts one child and returns once its program was executed, or why it
 // was not: the error is a [*StartError], or ctx's when it ended first. The
@@ -54,7 +76,7 @@ func (h *Host) EndLeftover(ctx context.Context, id Identity, mark, cgroup string
 // EndMarked ends every process, with its descendants, whose environment holds
 // SOVEREIGN_PROCESS with a value for which match is true, except this program
 // and its ancestors. It finds what a supervisor started and had no time to
-// record. match must know this store's marks; another store's workers carry the
+// record. Call it before the first Start. match must know this store's marks; another store's workers carry the
 // variable too. Results are as of EndLeftover.
 func (h *Host) EndMarked(ctx context.Context, match func(mark string) bool) (found int, err error) {
 	return h.endMarked(ctx, match)
@@ -63,16 +85,10 @@ func (h *Host) EndMarked(ctx context.Context, match func(mark string) bool) (fou
 // Exec replaces this program by another one, on the spawner thread, the only
 // one from which children survive that. keep are descriptors that the new
 // program inherits under their numbers. The children, and the duty to reap
-// them, pass to the new program, which takes each over with Adopt. Exec returns
+// them, pass to the new program, which takes them over with Inherit. Exec returns
 // only if it failed; then all is as before.
 func (h *Host) Exec(path string, argv, env []string, keep []uintptr) error {
 	return h.exec(path, argv, env, keep)
-}
-
-// Adopt takes over a child that an earlier program image of this very process
-// started before Exec. It fails when id is no child of ours any more.
-func (h *Host) Adopt(id Identity, mark, cgroup string) (*Process, error) {
-	return h.adopt(id, mark, cgroup)
 }
 
 // Close kills whatever still runs, waits for it, removes the cgroup, and ends
@@ -112,9 +128,10 @@ func (p *Process) Signal(sig syscall.Signal) error { return p.signal(sig, false)
 func (p *Process) Stop(sig syscall.Signal) error { return p.signal(sig, true) }
 
 // KillTree sends SIGKILL to every process of the tree, also to what it starts
-// meanwhile, and returns when nothing of it is left but what the reaper takes
-// within moments. It returns a [*StuckError] naming what did not die within 10
-// seconds (see KillBound), and ctx's error when that ended first. May be
+// meanwhile, and returns when nothing of it runs. It frees what the Host keeps for
+// the tree, so call it, or WaitTree, after every exit, also a clean one: it is
+// cheap when nothing is left. It returns a [*StuckError] naming what did not die within
+// [KillBound], and ctx's error when that ended first. May be
 // repeated; a tree that is gone is no error.
 func (p *Process) KillTree(ctx context.Context) error { return p.killTree(ctx) }
 

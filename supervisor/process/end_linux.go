@@ -1,0 +1,123 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// end kills all that list finds, until it finds nothing, or ctx ends. Each round:
+//
+//  1. Stop what is found and look again, until there is nobody new: a process
+//     that forks cannot outrun that, and nobody loses its parent yet.
+//  2. Kill them all.
+//  3. wait returns when one of them may have ended.
+//
+// list must find the same processes in a later round, and returns their zombies
+// only if those are to be waited for. found counts the living ones.
+func end(ctx context.Context, list func() []stat, wait func([]stat) error) (found int, err error) {
+	known := map[stat]bool{} // without state and parent, see key
+	for {
+		present := list()
+		for {
+			fresh := slices.DeleteFunc(slices.Clone(present), func(st stat) bool { return !st.alive() || known[st.key()] })
+			if len(fresh) == 0 {
+				break
+			}
+			for _, st := range fresh {
+				known[st.key()] = true
+				found++
+				sendExactly(st, unix.SIGSTOP)
+			}
+			if err := ctx.Err(); err != nil {
+				return found, err
+			}
+			present = list()
+		}
+		if len(present) == 0 {
+			return found, nil
+		}
+		var errs []error
+		for _, st := range present {
+			errs = append(errs, sendExactly(st, unix.SIGKILL))
+		}
+		if err := errors.Join(errs...); errors.Is(err, unix.EPERM) {
+			return found, err
+		}
+		if err := wait(present); err != nil {
+			return found, err
+		}
+	}
+}
+
+// key is what does not change in a process's life.
+func (s stat) key() stat { return stat{pid: s.pid, start: s.start} }
+
+// waitAny waits until one of the processes has ended, children of ours or not,
+// by pidfd.
+func waitAny(ctx context.Context, ps []stat) error {
+	var fds []unix.PollFd
+	defer func() {
+		for _, fd := range fds {
+			unix.Close(int(fd.Fd))
+		}
+	}()
+	for _, st := range ps[:min(len(ps), 256)] {
+		fd, err := unix.PidfdOpen(st.pid, 0)
+		if errors.Is(err, unix.ESRCH) {
+			return nil
+		}
+		if err != nil {
+			return os.NewSyscallError("pidfd_open", err)
+		}
+		fds = append(fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+		if now, err := readStat(st.pid); err != nil || now.start != st.start || !now.alive() {
+			return nil
+		}
+	}
+	for ctx.Err() == nil {
+		n, err := unix.Poll(fds, 100) // ms, so that ctx is seen
+		if n > 0 {
+			return nil
+		}
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return os.NewSyscallError("poll", err)
+		}
+	}
+	return ctx.Err()
+}
+
+// endBound is end, with KillBound as limit and a StuckError beyond.
+func endBound(ctx context.Context, list func() []stat) (found int, err error) {
+	bound, cancel := context.WithTimeout(ctx, KillBound)
+	defer cancel()
+	found, err = end(bound, list, func(ps []stat) error { return waitAny(bound, ps) })
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		stuck := &StuckError{}
+		for _, st := range list() {
+			stuck.PIDs = append(stuck.PIDs, st.pid)
+		}
+		slices.Sort(stuck.PIDs)
+		return found, stuck
+	}
+	return found, err
+}
+
+// stuckPIDs are those that err names, or else pid where it is one.
+func stuckPIDs(err error, pid int) []int {
+	if stuck, ok := errors.AsType[*StuckError](err); ok {
+		return stuck.PIDs
+	}
+	if pid > 0 {
+		return []int{pid}
+	}
+	return nil
+}
+
+// living keeps those that are no zombies.
+func living(ps []stat) []stat {
+	return slices.DeleteFunc(ps, func(st stat) bool { return !st.alive() })
+}

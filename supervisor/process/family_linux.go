@@ -1,0 +1,81 @@
+package process
+
+import (
+	"os"
+	"strconv"
+)
+
+// A family finds the children of processes: from /proc/PID/task/*/children, at
+// a cost that depends on the tree alone, or, where the kernel lacks those files
+// (CONFIG_PROC_CHILDREN), from one look at all processes.
+type family struct {
+	all map[int][]int // by parent; nil = ask the files
+}
+
+// look prepares to find children as they are now.
+func look() family {
+	_, err := os.Stat("/proc/self/task/" + strconv.Itoa(os.Getpid()) + "/children")
+	if err == nil {
+		return family{}
+	}
+	return family{all: byParent(snapshot())}
+}
+
+func (f family) children(pid int) []int {
+	if f.all != nil {
+		return f.all[pid]
+	}
+	return childrenOf(pid)
+}
+
+// adopted are the children of our main thread, to which the kernel gives
+// orphans: it picks the first living thread of a subreaper.
+func (f family) adopted() []int {
+	if f.all != nil {
+		return f.all[os.Getpid()]
+	}
+	return childrenOfThread("/proc/self/task/" + strconv.Itoa(os.Getpid()))
+}
+
+// snapshot reads every process.
+func snapshot() map[int]stat {
+	pids, err := allPIDs()
+	if err != nil {
+		return nil
+	}
+	all := make(map[int]stat, len(pids))
+	for _, pid := range pids {
+		if st, err := readStat(pid); err == nil {
+			all[pid] = st
+		}
+	}
+	return all
+}
+
+func byParent(all map[int]stat) map[int][]int {
+	parents := make(map[int][]int)
+	for pid, st := range all {
+		parents[st.ppid] = append(parents[st.ppid], pid)
+	}
+	return parents
+}
+
+// withDescendants are the processes of all among seeds, and all that descend
+// from them, except those in spared, which are not passed through either.
+func withDescendants(all map[int]stat, seeds []int, spared map[int]bool) []stat {
+	parents := byParent(all)
+	seen := map[int]bool{}
+	var found []stat
+	for len(seeds) > 0 {
+		pid := seeds[len(seeds)-1]
+		seeds = seeds[:len(seeds)-1]
+		st, ok := all[pid]
+		if !ok || seen[pid] || spared[pid] {
+			continue
+		}
+		seen[pid] = true
+		found = append(found, st)
+		seeds = append(seeds, parents[pid]...)
+	}
+	return found
+}

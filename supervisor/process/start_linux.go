@@ -1,0 +1,278 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// busyRetries are the waits after ETXTBSY: somebody who wrote the program has
+// just closed it, but a fork at that moment still holds it open until its exec.
+var busyRetries = []time.Duration{2 * time.Millisecond, 20 * time.Millisecond, 100 * time.Millisecond}
+
+func (h *Host) start(ctx context.Context, s Spec) (*Process, error) {
+	if err := h.beginFork(); err != nil {
+		return nil, err
+	}
+	defer h.forks.Done()
+	path, err := s.program()
+	if err != nil {
+		return nil, err
+	}
+	if (s.Memory > 0 || s.Pids > 0) && (s.Cgroup == "" || h.groups == nil || !h.groups.limited()) {
+		return nil, &StartError{Path: path, Reason: "limits of memory and pids need a delegated cgroup v2 with those controllers"}
+	}
+	var l *leaf
+	if s.Cgroup != "" && h.groups != nil {
+		if l, err = h.groups.take(s.Cgroup, s.Memory, s.Pids); err != nil {
+			return nil, &StartError{Errno: errnoOf(err), Path: path, Reason: "its cgroup: " + err.Error()}
+		}
+	}
+	p, err := h.startIn(ctx, s, path, l)
+	if err != nil && l != nil {
+		h.groups.put(l)
+	}
+	return p, err
+}
+
+// beginFork is paired with forks.Done; Close waits for it.
+func (h *Host) beginFork() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return &StartError{Reason: "the supervisor is stopping"}
+	}
+	h.forks.Add(1)
+	return nil
+}
+
+// startIn forks on the spawner thread, and again while the program is being
+// written.
+func (h *Host) startIn(ctx context.Context, s Spec, path string, l *leaf) (*Process, error) {
+	for try := 0; ; try++ {
+		var p *Process
+		var err error
+		done := make(chan struct{})
+		select {
+		case h.thread.work <- func() { defer close(done); p, err = h.fork(s, path, l) }:
+			<-done
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		if err == nil {
+			return p, nil
+		}
+		errno := errnoOf(err)
+		if errno == unix.ETXTBSY && try < len(busyRetries) {
+			select {
+			case <-time.After(busyRetries[try]):
+				continue
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+		return nil, explain(s, path, errno, err)
+	}
+}
+
+// fork runs on the spawner thread. From before the clone until the child is
+// registered the reaper leaves unknown children alone.
+func (h *Host) fork(s Spec, path string, l *leaf) (*Process, error) {
+	attr := &syscall.ProcAttr{Dir: s.Dir, Env: s.Env, Files: h.files(s), Sys: h.sysProcAttr(s, l)}
+	if err := s.giveStreams(); err != nil {
+		return nil, err
+	}
+	if s.Umask >= 0 {
+		unix.Umask(s.Umask)
+		defer unix.Umask(h.thread.umask)
+	}
+	h.mu.Lock()
+	h.forking++
+	h.mu.Unlock()
+
+	pid, err := syscall.ForkExec(path, s.Argv, attr)
+	if errors.Is(err, unix.EPERM) && attr.Sys.Ptrace {
+		// Tracing is forbidden here (kernel.yama.ptrace_scope=3, seccomp), or
+		// something else is; the second try tells.
+		h.log.Warn("limit of open files is set a moment after start", "cause", err)
+		attr.Sys.Ptrace = false
+		pid, err = syscall.ForkExec(path, s.Argv, attr)
+	}
+	if err == nil && s.NoFile > 0 {
+		err = limitFiles(pid, s.NoFile, attr.Sys.Ptrace)
+	}
+	var st stat
+	if err == nil {
+		st, err = readStat(pid) // it is there: nobody has reaped it
+	}
+	var p *Process
+	if err == nil {
+		p = &Process{host: h, id: h.self.with(st), mark: s.Mark, leaf: l, exited: make(chan struct{})}
+	}
+
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if p != nil {
+		h.running[pid] = p
+		h.trees[p] = struct{}{}
+	} else if pid > 0 {
+		discard(pid)
+	}
+	h.forking--
+	if h.skipped && h.forking == 0 {
+		h.skipped = false
+		h.wakeLocked()
+	}
+	return p, err
+}
+
+// files are the child's descriptors: index is number. Everything else is
+// close-on-exec.
+func (h *Host) files(s Spec) []uintptr {
+	files := make([]uintptr, 3, 4)
+	for i, f := range []*os.File{s.Stdin, s.Stdout, s.Stderr} {
+		if f == nil {
+			f = h.null
+		}
+		files[i] = rawFd(f)
+	}
+	if s.Channel != nil {
+		files = append(files, rawFd(s.Channel))
+	}
+	return files
+}
+
+// rawFd is f's descriptor; f.Fd() would make a non-blocking one blocking, behind
+// the back of whoever shares it.
+func rawFd(f *os.File) (fd uintptr) {
+	conn, err := f.SyscallConn()
+	if err == nil {
+		err = conn.Control(func(n uintptr) { fd = n })
+	}
+	if err != nil {
+		return ^uintptr(0) // closed: the child gets none, as for an invalid file
+	}
+	return fd
+}
+
+func (h *Host) sysProcAttr(s Spec, l *leaf) *syscall.SysProcAttr {
+	sys := &syscall.SysProcAttr{
+		Setsid:    true, // no controlling terminal, and a group of its own
+		Pdeathsig: syscall.SIGKILL,
+		Ptrace:    s.NoFile > 0,
+	}
+	if c := s.Credential; c != nil && !c.own() {
+		sys.Credential = &syscall.Credential{Uid: c.UID, Gid: c.GID, Groups: c.Groups}
+	}
+	if l != nil {
+		sys.UseCgroupFD, sys.CgroupFD = true, l.fd
+	}
+	return sys
+}
+
+// own reports whether c is what we are already and may not set anyhow.
+func (c *Credential) own() bool {
+	return os.Geteuid() != 0 && int(c.UID) == os.Geteuid() && int(c.GID) == os.Getegid()
+}
+
+// giveStreams makes pipes the property of the child's user, who could not open
+// /dev/stdout or /dev/stderr otherwise.
+func (s Spec) giveStreams() error {
+	if s.Credential == nil || os.Geteuid() != 0 {
+		return nil
+	}
+	for _, f := range []*os.File{s.Stdin, s.Stdout, s.Stderr} {
+		if f == nil {
+			continue
+		}
+		var st unix.Stat_t
+		fd := int(rawFd(f))
+		if unix.Fstat(fd, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFIFO {
+			continue
+		}
+		if err := unix.Fchown(fd, int(s.Credential.UID), int(s.Credential.GID)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// limitFiles sets the limit of open files of pid, which asked to be traced and
+// so stands still right after its exec, before its first instruction; then lets it
+// run. A limit set later could come too late, and one set before the fork would
+// be the supervisor's own. (A program that is setuid gets no privileges this way,
+// unless the supervisor is root.)
+func limitFiles(pid int, n uint64, traced bool) error {
+	if traced && !waitTrapped(pid) {
+		return nil // killed meanwhile; the reaper takes it
+	}
+	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: n, Max: n}, nil); err != nil {
+		return fmt.Errorf("limit of open files %d: %w", n, err)
+	}
+	if traced {
+		return unix.PtraceDetach(pid)
+	}
+	return nil
+}
+
+// waitTrapped waits until pid stands still after its exec, or returns false
+// because it ended.
+func waitTrapped(pid int) bool {
+	for {
+		var info unix.Siginfo
+		err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WSTOPPED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return err == nil && info.Code == cldTrapped
+		}
+	}
+}
+
+// discard kills and takes a child that was started and is not wanted. It is
+// unreaped, so its number is its own; the stop of a traced one is reported first.
+func discard(pid int) {
+	unix.Kill(-pid, unix.SIGKILL)
+	for {
+		var ws unix.WaitStatus
+		_, err := unix.Wait4(pid, &ws, 0, nil)
+		if err == nil && !ws.Stopped() || err != nil && !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+}
+
+const cldTrapped = 4 // CLD_TRAPPED of <asm-generic/siginfo.h>: stopped by ptrace
+
+func errnoOf(err error) syscall.Errno {
+	var errno syscall.Errno
+	errors.As(err, &errno)
+	return errno
+}
+
+func (h *Host) exec(path string, argv, env []string, keep []uintptr) error {
+	if err := h.beginFork(); err != nil {
+		return err
+	}
+	defer h.forks.Done()
+	done := make(chan error)
+	h.thread.work <- func() { done <- h.execHere(path, argv, env, keep) }
+	return <-done
+}
+
+// execHere runs on the spawner thread, so no child of ours is made meanwhile
+// that could inherit keep.
+func (h *Host) execHere(path string, argv, env []string, keep []uintptr) error {
+	for _, fd := range keep {
+		if _, err := unix.FcntlInt(fd, unix.F_SETFD, 0); err != nil {
+			return fmt.Errorf("keep descriptor %d: %w", fd, err)
+		}
+		defer unix.CloseOnExec(int(fd))
+	}
+	ignore(h.ignored)
+	defer handle(h.ignored)
+	return fmt.Errorf("execute %s: %w", path, syscall.Exec(path, argv, env))
+}

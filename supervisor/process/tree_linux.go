@@ -1,0 +1,242 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+func (p *Process) cgroupPath() string {
+	if p.leaf == nil {
+		return ""
+	}
+	return p.leaf.path
+}
+
+func (p *Process) signal(sig syscall.Signal, resume bool) error {
+	if done, err := p.signalGroup(sig, resume); done {
+		return err
+	}
+	var errs []error
+	for _, st := range p.members() {
+		errs = append(errs, sendExactly(st, sig))
+		if resume {
+			errs = append(errs, sendExactly(st, unix.SIGCONT))
+		}
+	}
+	p.host.wake() // while we held a pidfd the reaper may have left its process
+	return errors.Join(errs...)
+}
+
+// signalGroup signals the process group as long as the child is not reaped, and
+// so its number is its own; done is false after that.
+func (p *Process) signalGroup(sig syscall.Signal, resume bool) (done bool, err error) {
+	p.host.mu.Lock()
+	defer p.host.mu.Unlock()
+	if p.host.running[p.id.PID] != p {
+		return false, nil
+	}
+	err = unix.Kill(-p.id.PID, sig)
+	if err == nil && resume {
+		err = unix.Kill(-p.id.PID, unix.SIGCONT)
+	}
+	if errors.Is(err, unix.ESRCH) {
+		err = nil
+	}
+	return true, err
+}
+
+func (p *Process) hasExited() bool {
+	select {
+	case <-p.exited:
+		return true
+	default:
+		return false
+	}
+}
+
+func (p *Process) treeGone() bool {
+	p.host.mu.Lock()
+	gone := p.gone
+	p.host.mu.Unlock()
+	if gone {
+		return true
+	}
+	if !p.hasExited() {
+		return false
+	}
+	if p.leaf != nil {
+		gone = p.leaf.empty()
+	} else {
+		gone = len(p.members()) == 0
+	}
+	if gone {
+		p.setGone()
+	}
+	return gone
+}
+
+// setGone frees what the Host keeps for the tree.
+func (p *Process) setGone() {
+	p.host.mu.Lock()
+	first := !p.gone
+	p.gone = true
+	delete(p.host.trees, p)
+	p.host.mu.Unlock()
+	if first && p.leaf != nil {
+		p.host.groups.put(p.leaf)
+	}
+}
+
+func (p *Process) waitTree(ctx context.Context) error {
+	select {
+	case <-p.exited:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	for {
+		// Without a cgroup, what is left of the tree hangs from orphans that we
+		// adopted: the last change is that we reap one of them.
+		change := p.host.waitReaped()
+		if p.treeGone() {
+			return nil
+		}
+		if p.leaf != nil {
+			if err := p.leaf.waitEmpty(ctx); err != nil {
+				return err
+			}
+			continue
+		}
+		select {
+		case <-change:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (p *Process) killTree(ctx context.Context) error {
+	if p.treeGone() {
+		return nil
+	}
+	bound, cancel := context.WithTimeout(ctx, KillBound)
+	defer cancel()
+	err := p.kill(bound)
+	if err == nil {
+		err = p.waitTree(bound)
+	}
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return &StuckError{PIDs: p.livingPIDs()}
+	}
+	return err
+}
+
+func (p *Process) kill(ctx context.Context) error {
+	if p.leaf != nil {
+		err := p.leaf.kill()
+		if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	var change <-chan struct{}
+	_, err := end(ctx, func() []stat {
+		change = p.host.waitReaped()
+		return p.members()
+	}, func([]stat) error {
+		p.host.wake()
+		select {
+		case <-change:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+	return err
+}
+
+func (p *Process) livingPIDs() []int {
+	var pids []int
+	for _, st := range p.members() {
+		if st.alive() {
+			pids = append(pids, st.pid)
+		}
+	}
+	slices.Sort(pids)
+	return pids
+}
+
+// members are the processes of the tree, zombies too.
+func (p *Process) members() []stat {
+	if p.leaf != nil {
+		return p.inLeaf()
+	}
+	h := p.host
+	h.mu.Lock()
+	f := look()
+	orphans := h.orphansLocked(f)
+	leader := h.running[p.id.PID]
+	h.mu.Unlock()
+
+	w := walk{family: f, seen: map[int]bool{}, owns: func(st stat) bool {
+		// A session's number is not given to anybody else while the session has
+		// members; once another child has it, ours has none.
+		if (leader == nil || leader == p) && (st.session == p.id.PID || st.pgrp == p.id.PID) {
+			return true
+		}
+		if p.mark == "" || !st.alive() {
+			return false
+		}
+		mark, ok := markOf(st.pid)
+		return ok && mark == p.mark
+	}}
+	if leader == p {
+		w.visit(p.id.PID, true)
+	}
+	for _, pid := range orphans {
+		w.visit(pid, false)
+	}
+	return w.found
+}
+
+// inLeaf are the processes in the cgroup. A process is read before the cgroup
+// is listed again, so that a number in both lists was not another's meanwhile.
+func (p *Process) inLeaf() []stat {
+	var found []stat
+	for _, pid := range p.leaf.pids() {
+		if st, err := readStat(pid); err == nil {
+			found = append(found, st)
+		}
+	}
+	still := p.leaf.pids()
+	return slices.DeleteFunc(found, func(st stat) bool { return !slices.Contains(still, st.pid) })
+}
+
+// A walk goes down from a process and collects what belongs to one tree: each
+// process that is owned, and all that descends from it.
+type walk struct {
+	family family
+	owns   func(stat) bool
+	seen   map[int]bool
+	found  []stat
+}
+
+func (w *walk) visit(pid int, owned bool) {
+	if w.seen[pid] {
+		return
+	}
+	w.seen[pid] = true
+	st, err := readStat(pid)
+	if err != nil {
+		return
+	}
+	if owned = owned || w.owns(st); owned {
+		w.found = append(w.found, st)
+	}
+	for _, child := range w.family.children(pid) {
+		w.visit(child, owned)
+	}
+}
