@@ -1,6 +1,9 @@
 package store
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
 // The bounds of one transaction function, so that an engine for several
 // machines can carry it in one request. Longer work is cut into steps.
@@ -10,6 +13,8 @@ const (
 	// MaxBytes bounds the keys and values that one function writes. It leaves
 	// room for one message body of the largest size (1 MiB) and its records.
 	MaxBytes = 1<<20 + 128<<10
+	// MaxKey bounds one key or counter name, in bytes. A key is never empty.
+	MaxKey = 4096
 )
 
 // A Reader reads one consistent state of the store. Slices that it returns
@@ -81,3 +86,12 @@ type Store interface {
 	// error to use the store afterwards.
 	Close() error
 }
+
+var (
+	// ErrTooLarge is the sticky error of a function that writes more than
+	// MaxOps or MaxBytes allow. Nothing of it is stored; cut the work into steps.
+	ErrTooLarge = errors.New("transaction function writes more than one may")
+	// ErrBadKey is the sticky error of a function that used an empty key, one
+	// longer than MaxKey, or a scan without a start. Nothing of it is stored.
+	ErrBadKey = errors.New("key is empty or too long")
+)

@@ -1,0 +1,202 @@
+package bolt
+
+import (
+	"fmt"
+	"runtime/debug"
+
+	bbolt "go.etcd.io/bbolt"
+)
+
+// batch is one commit in the making: the leader's own, and reused by the next.
+type batch struct {
+	snapshot
+	tx      tx
+	sums    sums
+	changed bool
+	done    int // functions that succeeded
+	record  []byte
+}
+
+// lead runs and commits everything that waits, until nobody does or another
+// caller has taken the lead. It returns when own is answered.
+func (db *DB) lead(own *call) {
+	calls := db.group.take()
+	returned := false
+	defer func() {
+		if !returned {
+			// A function called runtime.Goexit, which no defer can stop. Nothing
+			// of this batch is stored; the others run again on another goroutine,
+			// so that only its own caller goes down with it.
+			var again, gone []*call
+			for _, c := range calls {
+				switch {
+				case c == own:
+				case c.exit:
+					gone = append(gone, c)
+				default:
+					again = append(again, c)
+				}
+			}
+			go func() {
+				db.runBatch(again)
+				db.group.hand(append(again, gone...), nil)
+			}()
+		}
+	}()
+	db.runBatch(calls)
+	returned = true
+	db.group.hand(calls, own)
+}
+
+// runBatch runs the functions of calls one after another in one transaction,
+// commits it, and leaves an answer in each call.
+func (db *DB) runBatch(calls []*call) {
+	if err := db.failure(); err != nil {
+		answer(calls, err)
+		return
+	}
+	fault := debug.SetPanicOnFault(true)
+	defer debug.SetPanicOnFault(fault)
+
+	b := &db.batch
+	defer b.end(db)
+	if err := b.begin(db); err != nil {
+		answer(calls, err)
+		return
+	}
+	for _, c := range calls {
+		b.runCall(db, c)
+		if err := b.apply(db, c); err != nil {
+			// bbolt's transaction is in no known state, and is given up whole.
+			db.poison(err)
+			answer(calls, err)
+			return
+		}
+	}
+	if !b.changed {
+		return
+	}
+	if err := db.commit(b); err != nil {
+		answer(calls, err)
+		return
+	}
+	db.stats.commits.Add(1)
+	db.stats.functions.Add(uint64(b.done))
+}
+
+// answer gives err to every call that has not failed by itself.
+func answer(calls []*call, err error) {
+	for _, c := range calls {
+		if c.err == nil && c.panic == nil {
+			c.err = err
+		}
+	}
+}
+
+func (b *batch) begin(db *DB) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = damaged("begin a transaction", p)
+		}
+	}()
+	tx, err := db.bolt.Begin(true)
+	if err != nil {
+		return fmt.Errorf("begin a transaction: %w", err)
+	}
+	b.open(tx)
+	return nil
+}
+
+// end releases what begin took, committed or not.
+func (b *batch) end(db *DB) {
+	if b.snapshot.tx != nil && !rollback(b.snapshot.tx) {
+		db.stuck = true
+		db.poison(damaged("give up a transaction", "the list of free pages is inconsistent"))
+	}
+	b.snapshot.reset()
+	b.tx.overlay.reset()
+	b.sums.reset()
+	b.changed, b.done = false, 0
+}
+
+// rollback gives tx up; after a commit it does nothing. It reports false if
+// bbolt panicked, and may hold its locks for ever. What is on disk is the same.
+func rollback(tx *bbolt.Tx) (ok bool) {
+	defer func() { ok = recover() == nil }()
+	_ = tx.Rollback()
+	return true
+}
+
+// runCall runs the function of c over an overlay of its own.
+func (b *batch) runCall(db *DB, c *call) {
+	t := &b.tx
+	t.reader = reader{snapshot: &b.snapshot}
+	t.state, t.sums, t.dirty = &db.state, &b.sums, false
+	c.exit = true
+	defer func() {
+		if c.exit {
+			if p := recover(); p != nil {
+				c.exit = false
+				if isFault(p) {
+					// It read a value on a page that is not there.
+					c.err = damaged("read the store", p)
+				} else {
+					c.panic = p
+				}
+			}
+		}
+	}()
+	c.err = c.fn(t)
+	c.exit = false
+	if t.err != nil {
+		// Errors of the engine count, whatever the function made of them.
+		c.err = t.err
+	}
+}
+
+// apply makes what c's function wrote part of the batch, if it succeeded. An
+// error means that the whole transaction is broken.
+func (b *batch) apply(db *DB, c *call) (err error) {
+	t := &b.tx
+	defer t.overlay.reset()
+	if c.err != nil || c.panic != nil {
+		return nil
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = damaged("write the store", p)
+		}
+	}()
+	for _, w := range t.writes {
+		if err := b.write(db, w); err != nil {
+			return fmt.Errorf("write the store: %w", err)
+		}
+		db.stats.bytes.Add(uint64(len(w.key) + len(w.value)))
+	}
+	for _, a := range t.adds {
+		b.sums.add(b.counters, a)
+	}
+	b.changed = b.changed || t.dirty || len(t.writes) > 0 || len(t.adds) > 0
+	b.done++
+	return nil
+}
+
+// write makes one write part of bbolt's transaction.
+func (b *batch) write(db *DB, w write) error {
+	bucket := b.bucket(w.key[0])
+	if bucket == nil {
+		if w.value == nil {
+			return nil
+		}
+		var err error
+		if bucket, err = b.snapshot.tx.CreateBucket(w.key[:1]); err != nil {
+			return err
+		}
+		b.set(w.key[0], bucket)
+	}
+	if w.value == nil {
+		return bucket.Delete(w.key)
+	}
+	bucket.FillPercent = db.fill[w.key[0]]
+	return bucket.Put(w.key, w.value)
+}

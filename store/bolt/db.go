@@ -1,0 +1,283 @@
+package bolt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+
+	bbolt "go.etcd.io/bbolt"
+
+	"github.com/sovereign-run/sovereign/refusal"
+	"github.com/sovereign-run/sovereign/store"
+)
+
+// A DB is an open store. Its methods may be called from any goroutine.
+type DB struct {
+	dir     string
+	options Options
+	lock    *os.File // held until Close; nil for a reader of a store nobody opened
+	file    *os.File // mailbox.db, as bbolt has it open
+	bolt    *bbolt.DB
+	clock   leaseClock
+	fill    [256]float64 // FillPercent by space
+
+	group group
+	// The leader's, one at a time: handed on under group.mu.
+	batch batch
+	state state
+	mark  mark
+
+	calls sync.Pool // of *call
+	views sync.Pool // of *reader
+
+	life  lifetime
+	stats counts
+
+	stuck    bool // the leader's: bbolt panicked and may hold its locks
+	failOnce sync.Once
+	failed   chan struct{}
+	fail     atomic.Pointer[error]
+}
+
+var _ store.Store = (*DB)(nil)
+
+// lifetime counts the calls in progress, so that Close can wait for them.
+type lifetime struct {
+	mu     sync.Mutex
+	users  int
+	closed bool
+	idle   chan struct{} // made by close, closed when users is 0
+}
+
+var errClosed = refusal.New(refusal.Unavailable, "use the store", "it is closed", "")
+
+func (l *lifetime) enter() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return errClosed
+	}
+	l.users++
+	return nil
+}
+
+func (l *lifetime) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.users--
+	if l.closed && l.users == 0 {
+		close(l.idle)
+	}
+}
+
+// close lets no one in any more, and waits for those inside. It reports false
+// if that was done before.
+func (l *lifetime) close() bool {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return false
+	}
+	l.closed = true
+	l.idle = make(chan struct{})
+	if l.users == 0 {
+		close(l.idle)
+	}
+	l.mu.Unlock()
+	<-l.idle
+	return true
+}
+
+// Update implements store.Store. On an idle store the function runs on the
+// caller's goroutine; otherwise it may run on another caller's, but a panic is
+// always raised on the caller's own. A function must not call runtime.Goexit
+// (t.FailNow does): the goroutine that happens to run it may be ended as well.
+// It must not call Update on the same store, which would wait for itself.
+//
+// Besides what store.Store names it fails with store_corrupt when the function
+// read a damaged page; if a write met one, the store is given up: Failed is
+// closed, and nothing of that commit is stored.
+func (db *DB) Update(ctx context.Context, fn func(store.Tx) error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if db.options.ReadOnly {
+		return refusal.New(refusal.WrongState, "update the store", "it is open for reading only", "")
+	}
+	if err := db.life.enter(); err != nil {
+		return err
+	}
+	defer db.life.leave()
+
+	c, _ := db.calls.Get().(*call)
+	if c == nil {
+		c = &call{wake: make(chan struct{}, 1)}
+	}
+	c.fn = fn
+	db.group.mu.Lock()
+	lead := db.group.join(c)
+	db.group.mu.Unlock()
+	if !lead {
+		if err := c.wait(ctx); err != nil {
+			return err // The queue still holds c: it is not reused.
+		}
+		lead = c.lead
+	} else {
+		c.lead = true
+	}
+	if lead {
+		db.lead(c)
+	}
+	err, panicked, exit := c.err, c.panic, c.exit
+	c.reset()
+	db.calls.Put(c)
+	if panicked != nil {
+		panic(panicked)
+	}
+	if exit {
+		runtime.Goexit()
+	}
+	return err
+}
+
+// View implements store.Store. It waits for nobody, and nobody waits for it.
+// While it runs, the pages of its state cannot be used again, so that the file
+// grows with all that is written meanwhile: keep it short. If fn reads a damaged
+// page View fails with store_corrupt.
+func (db *DB) View(ctx context.Context, fn func(store.Reader) error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err := db.life.enter(); err != nil {
+		return err
+	}
+	defer db.life.leave()
+	if err := db.failure(); err != nil {
+		return err
+	}
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+
+	r, _ := db.views.Get().(*reader)
+	if r == nil {
+		r = &reader{snapshot: new(snapshot)}
+	}
+	tx, err := db.bolt.Begin(false)
+	if err != nil {
+		return fmt.Errorf("read the store: %w", err)
+	}
+	defer func() {
+		_ = rollback(tx)
+		r.reset()
+		r.err = nil
+		db.views.Put(r)
+	}()
+	return r.run(tx, fn)
+}
+
+// run calls fn on tx. A panic of fn that is not a fault on the file is fn's own.
+func (r *reader) run(tx *bbolt.Tx, fn func(store.Reader) error) (err error) {
+	func() {
+		defer r.guard()
+		r.open(tx)
+	}()
+	if r.err != nil {
+		return r.err
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			if !isFault(p) {
+				panic(p)
+			}
+			err = damaged("read the store", p)
+		}
+	}()
+	err = fn(r)
+	if r.err != nil {
+		return r.err
+	}
+	return err
+}
+
+// Failed implements store.Store. It is closed as well when a write met damage.
+func (db *DB) Failed() <-chan struct{} { return db.failed }
+
+// poison makes err the answer to everything from now on.
+func (db *DB) poison(err error) {
+	db.failOnce.Do(func() {
+		db.fail.Store(&err)
+		close(db.failed)
+	})
+}
+
+func (db *DB) failure() error {
+	if err := db.fail.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Now returns the lease clock: nanoseconds that never run backwards, not even
+// over restarts and reboots, and that no change of the wall clock moves. It is
+// not less than any instant that Now gave before the last commit of an earlier
+// run. Only differences mean something.
+func (db *DB) Now() int64 { return db.clock.now() }
+
+// Epoch returns the number of times that a rollback was accepted on this store
+// (Options.AcceptRollback), in other words how often its past may have changed.
+// Who parks claims after a rollback records the epoch it did that for, and
+// compares: a crash in between then loses nothing.
+func (db *DB) Epoch() uint64 { return db.state.epoch }
+
+// Close implements store.Store. After a clean Close the mark on disk holds the
+// numbers exactly. An error of Close loses nothing that Update has confirmed.
+func (db *DB) Close() error {
+	if !db.life.close() {
+		return errClosed
+	}
+	var err error
+	if !db.options.ReadOnly && db.failure() == nil {
+		err = db.settle()
+	}
+	return errors.Join(err, db.release())
+}
+
+// settle writes down what no commit has yet: numbers given to functions that
+// failed, and how late it is.
+func (db *DB) settle() error {
+	// 1. In the database. A crash after it is one before: the mark still says that
+	// the store is in use.
+	if err := db.recordState(); err != nil {
+		return err
+	}
+	// 2. In the mark, which is exact from here on.
+	m := db.mark
+	m.token, m.sequence, m.batch, m.clean = db.state.token, db.state.sequence, db.state.batch, true
+	if err := writeMark(db.dir, m); err != nil {
+		return fileRefusal("write the high-water mark of the store in "+db.dir, err)
+	}
+	return nil
+}
+
+// release closes the files. The lock goes last: until then nobody else may open.
+func (db *DB) release() error {
+	var errs []error
+	if db.bolt != nil {
+		// A bbolt that panicked may still hold its own locks, and closing it
+		// would wait for them for ever. Its file is closed under it instead;
+		// the mapping stays until the process ends.
+		if db.stuck {
+			errs = append(errs, db.file.Close())
+		} else {
+			errs = append(errs, db.bolt.Close())
+		}
+	}
+	if db.lock != nil {
+		errs = append(errs, db.lock.Close())
+	}
+	return errors.Join(errs...)
+}

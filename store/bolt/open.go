@@ -1,0 +1,421 @@
+package bolt
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	bbolt "go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+	"golang.org/x/sys/unix"
+
+	"github.com/sovereign-run/sovereign/refusal"
+)
+
+// The files of a store, in its folder.
+const (
+	DataFile = "mailbox.db"
+	LockFile = "mailbox.lock"
+	MarkFile = "mailbox.mark"
+)
+
+// Options of Open. The zero value is right for the product.
+type Options struct {
+	// AppendOnly lists the spaces whose keys only ever grow. Their pages are
+	// filled to nine tenths instead of one half. Nil means all spaces.
+	AppendOnly []byte
+	// AcceptRollback opens a store that would be refused as store_rolled_back,
+	// in a new epoch whose numbers are greater than all that are known from
+	// before. The caller must park what the store holds as claimed (see DB.Epoch).
+	// It starts a new epoch even if nothing is wrong.
+	AcceptRollback bool
+	// ReadOnly opens for reading: it creates and changes no file, ignores the
+	// mark, and needs only the right to read. It is refused, store_locked, while
+	// another process has the store open for writing.
+	ReadOnly bool
+
+	// Monotonic replaces the machine's monotonic clock: nanoseconds that do not
+	// run backwards within one boot, and the name of the boot. For tests.
+	Monotonic func() (ns int64, boot string)
+	// Commit is called around each commit and returns its result; it may call
+	// commit or not, before or after it fails. For tests that inject faults.
+	Commit func(commit func() error) error
+
+	// reached is called after each step of Open that a crash could follow.
+	reached func(step string)
+}
+
+// Open opens the store in the folder dir, which it creates if needed, together
+// with an empty store, and takes its lock. On return everything that makes the
+// store safe to use is on disk; close it with Close.
+//
+// It is refused with
+//
+//   - store_locked: another process has it open; try again later;
+//   - store_corrupt: damage that could be seen; the file is left as it is;
+//   - store_rolled_back: the database is older than its mark, is missing beside
+//     one, has none or belongs to another; see Options.AcceptRollback;
+//   - wrong_state: a newer version of the program has written it;
+//   - disk_full, permission_denied.
+func Open(dir string, o Options) (*DB, error) {
+	if o.reached == nil {
+		o.reached = func(string) {}
+	}
+	if !o.ReadOnly {
+		if err := os.MkdirAll(dir, 0o711); err != nil {
+			return nil, fileRefusal("create the folder of the store, "+dir, err)
+		}
+	}
+	lock, err := lockDir(dir, o.ReadOnly)
+	if err != nil {
+		return nil, err
+	}
+	db := &DB{dir: dir, options: o, lock: lock, failed: make(chan struct{})}
+	db.setFill(o.AppendOnly)
+	if o.ReadOnly {
+		err = db.openForReading()
+	} else {
+		err = db.openForWriting()
+	}
+	if err != nil {
+		return nil, errors.Join(err, db.release())
+	}
+	return db, nil
+}
+
+func (db *DB) setFill(appendOnly []byte) {
+	const full = 0.9
+	for i := range db.fill {
+		db.fill[i] = bbolt.DefaultFillPercent
+		if appendOnly == nil {
+			db.fill[i] = full
+		}
+	}
+	for _, space := range appendOnly {
+		db.fill[space] = full
+	}
+}
+
+func (db *DB) openForReading() error {
+	if err := db.openData(); err != nil {
+		return err
+	}
+	s, err := db.readState()
+	if err != nil {
+		return err
+	}
+	db.state, db.clock = s, newLeaseClock(db.options.Monotonic, &s)
+	return nil
+}
+
+// openForWriting brings database and mark together. The order is what makes a
+// crash in every gap harmless; plan and age hold the rules.
+func (db *DB) openForWriting() error {
+	m, markErr := readMark(db.dir)
+	if markErr != nil && !errors.Is(markErr, errNoMark) && !errors.Is(markErr, errBadMark) {
+		return fileRefusal("read the high-water mark of the store in "+db.dir, markErr)
+	}
+	_, err := os.Stat(db.path())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fileRefusal("look for the store in "+db.dir, err)
+	}
+	missing := err != nil
+	if missing {
+		if m, err = planCreation(db.dir, m, markErr, db.options.AcceptRollback); err != nil {
+			return err
+		}
+		if err := db.create(m); err != nil {
+			return err
+		}
+		markErr = nil
+	}
+
+	// 1. Open what is there, if it is sound and ours.
+	if err := db.openData(); err != nil {
+		return err
+	}
+	s, err := db.readState()
+	if err != nil {
+		return err
+	}
+	// 2. Compare its age with the mark's.
+	if !db.options.AcceptRollback {
+		if err := checkAge(db.dir, s, m, markErr); err != nil {
+			return err
+		}
+	}
+	// 3. Continue the numbers and count this opening, in the database first. A
+	// crash after it leaves a database that is younger than its mark, which is no
+	// rollback. The other way round it would look like one.
+	db.state = resume(s, m, db.options.AcceptRollback)
+	db.clock = newLeaseClock(db.options.Monotonic, &db.state)
+	db.state.boot, db.state.offset = db.clock.boot, db.clock.offset
+	if err := db.recordState(); err != nil {
+		return err
+	}
+	db.options.reached("database opened")
+	// 4. Then the mark, ahead of the numbers and no longer clean. No number has
+	// been given yet, so the mark before holds until this one is there. A crash
+	// after it is that of a store in use.
+	db.mark = mark{
+		id: db.state.id, epoch: db.state.epoch, generation: db.state.generation,
+		token: ahead(db.state.token), sequence: ahead(db.state.sequence),
+	}
+	if err := writeMark(db.dir, db.mark); err != nil {
+		return fileRefusal("write the high-water mark of the store in "+db.dir, err)
+	}
+	db.options.reached("mark written")
+	return nil
+}
+
+// planCreation decides whether a store may be created where no database is, and
+// returns the mark to create it under.
+//
+// A mark of generation 0 is written before a database comes into being, and the
+// first opening raises it. So no database beside no mark, or beside one of
+// generation 0, is a folder where nothing was ever stored.
+func planCreation(dir string, m mark, markErr error, accept bool) (mark, error) {
+	switch {
+	case errors.Is(markErr, errNoMark):
+		return mark{id: newID()}, nil
+	case markErr != nil:
+		return m, corruptRefusal("open the store in "+dir,
+			DataFile+" is missing, and "+markErr.Error())
+	case m.generation == 0:
+		return m, nil
+	case !accept:
+		return m, rolledBackRefusal(dir, DataFile+" is missing beside its high-water mark")
+	}
+	return m, nil
+}
+
+// checkAge decides whether the database may be used beside the mark. See resume
+// for why a younger database is right.
+//
+// A missing mark is refused, not healed: the mark is there before the database
+// is, so somebody removed it, or put a database where none was.
+func checkAge(dir string, s state, m mark, markErr error) error {
+	switch {
+	case markErr != nil:
+		return rolledBackRefusal(dir, markErr.Error()+", so that nobody can tell whether "+DataFile+" is the newest")
+	case s.id != m.id:
+		return rolledBackRefusal(dir, DataFile+" is the database of another store than the high-water mark beside it")
+	case s.generation < m.generation:
+		return rolledBackRefusal(dir, fmt.Sprintf("%s is older than the high-water mark beside it: opened %d times, not %d",
+			DataFile, s.generation, m.generation))
+	case s.generation == m.generation && m.clean && s.batch < m.batch:
+		return rolledBackRefusal(dir, fmt.Sprintf("%s is older than the high-water mark beside it: at commit %d, not %d",
+			DataFile, s.batch, m.batch))
+	}
+	return nil
+}
+
+// resume returns the state with which a store goes on whose database says s and
+// whose mark says m (zero if there is none).
+//
+// Numbers go on from the greater of the two. After a clean Close the mark is
+// exact. After a crash it is up to a block ahead, and the numbers between are
+// skipped: some may have been given by commits that are not in this database.
+func resume(s state, m mark, newEpoch bool) state {
+	s.token = max(s.token, m.token)
+	s.sequence = max(s.sequence, m.sequence)
+	s.generation = max(s.generation, m.generation) + 1
+	if newEpoch {
+		known := max(s.token, s.sequence)
+		for _, a := range s.appended {
+			known = max(known, a.last)
+		}
+		s.epoch = max(s.epoch, m.epoch, known>>epochShift) + 1
+		s.token, s.sequence = s.epoch<<epochShift, s.epoch<<epochShift
+		for i := range s.appended {
+			s.appended[i].last = s.epoch << epochShift
+		}
+	}
+	return s
+}
+
+// create puts an empty database into the folder, under the mark m.
+func (db *DB) create(m mark) error {
+	doing := "create the store in " + db.dir
+	if m.generation == 0 {
+		// 1. The mark of a store that was never used. A crash after it leaves a
+		// mark without a database, of generation 0: planCreation starts over.
+		if err := writeMark(db.dir, m); err != nil {
+			return fileRefusal(doing, err)
+		}
+		db.options.reached("mark created")
+	}
+	// 2. The database under another name. A crash leaves a file that the next
+	// creation removes.
+	temp := db.path() + ".new"
+	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fileRefusal(doing, err)
+	}
+	s := state{
+		schema: schemaVersion, id: m.id, epoch: m.epoch, generation: m.generation,
+		token: m.token, sequence: m.sequence,
+	}
+	if err := createData(temp, s); err != nil {
+		return fileRefusal(doing, err)
+	}
+	db.options.reached("database created")
+	// 3. Its name. A crash after it leaves an ordinary store that was never used.
+	if err := os.Rename(temp, db.path()); err != nil {
+		return fileRefusal(doing, err)
+	}
+	if err := syncDir(db.dir); err != nil {
+		return fileRefusal(doing, err)
+	}
+	db.options.reached("database named")
+	return nil
+}
+
+func createData(name string, s state) error {
+	d, err := bbolt.Open(name, 0o600, &bbolt.Options{Timeout: 1, FreelistType: bbolt.FreelistMapType})
+	if err != nil {
+		return err
+	}
+	err = d.Update(func(tx *bbolt.Tx) error {
+		b, err := tx.CreateBucket(metaBucket)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.CreateBucket(countersName); err != nil {
+			return err
+		}
+		return b.Put(stateKey, s.encode(nil))
+	})
+	return errors.Join(err, d.Close())
+}
+
+// openData opens the database, after it has looked for damage that bbolt would
+// not survive.
+func (db *DB) openData() error {
+	doing := "open the store in " + db.dir
+	f, err := os.Open(db.path())
+	if err != nil {
+		return fileRefusal(doing, err)
+	}
+	info, err := f.Stat()
+	if err == nil {
+		err = preflight(f, info.Size())
+		if err != nil {
+			err = corruptRefusal(doing, DataFile+" is damaged: "+err.Error())
+		}
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+
+	// A mapping larger than the file, so that a growing file is not mapped anew:
+	// that would wait for every View. Where address space is short, do without.
+	for _, size := range []int{mapSize, 0} {
+		err = db.openBolt(size)
+		if !errors.Is(err, unix.ENOMEM) {
+			break
+		}
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, bolterrors.ErrTimeout):
+		return refusal.New(refusal.StoreLocked, doing, "another program has "+DataFile+" open",
+			"stop that program").Later()
+	case refusal.Has(err, refusal.StoreCorrupt):
+		return err
+	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrChecksum), errors.Is(err, bolterrors.ErrVersionMismatch):
+		return corruptRefusal(doing, DataFile+" is damaged: "+err.Error())
+	}
+	return fileRefusal(doing, err)
+}
+
+func (db *DB) openBolt(mapSize int) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			db.file.Close() // bbolt has not, and with it goes its lock
+			err = damaged("open the store in "+db.dir, p)
+		}
+	}()
+	db.bolt, err = bbolt.Open(db.path(), 0o600, &bbolt.Options{
+		Timeout:         1, // try the lock once
+		ReadOnly:        db.options.ReadOnly,
+		InitialMmapSize: mapSize,
+		// With many free pages the array takes time in proportion to them at
+		// each allocation.
+		FreelistType: bbolt.FreelistMapType,
+		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
+			f, err := os.OpenFile(name, flag, mode)
+			db.file = f
+			return f, err
+		},
+	})
+	if err != nil {
+		db.bolt = nil // bbolt returns a closed one
+	}
+	return err
+}
+
+// readState reads the state record of the open database.
+func (db *DB) readState() (s state, err error) {
+	doing := "open the store in " + db.dir
+	defer func() {
+		if p := recover(); p != nil {
+			err = damaged(doing, p)
+		}
+	}()
+	err = db.bolt.View(func(tx *bbolt.Tx) error {
+		if tx.Bucket(countersName) == nil {
+			return errBadRecord
+		}
+		s, err = readState(tx)
+		return err
+	})
+	if err != nil {
+		return s, corruptRefusal(doing, DataFile+" is damaged: "+err.Error())
+	}
+	if s.schema > schemaVersion {
+		return s, refusal.New(refusal.WrongState, doing,
+			fmt.Sprintf("it was written by a newer version of sovereign: schema %d, and this one knows up to %d", s.schema, schemaVersion),
+			"use that version, or restore a backup made before the upgrade")
+	}
+	return s, nil
+}
+
+// recordState commits the state alone, outside of any batch.
+func (db *DB) recordState() (err error) {
+	doing := "record the state of the store in " + db.dir
+	defer func() {
+		if p := recover(); p != nil {
+			db.stuck = true
+			err = damaged(doing, p)
+		}
+	}()
+	db.state.batch++
+	db.state.instant = db.clock.now()
+	err = db.bolt.Update(func(tx *bbolt.Tx) error {
+		return tx.Bucket(metaBucket).Put(stateKey, db.state.encode(nil))
+	})
+	if err != nil {
+		return fileRefusal(doing, err)
+	}
+	return nil
+}
+
+func (db *DB) path() string { return filepath.Join(db.dir, DataFile) }
+
+// size returns the bytes of the database file, 0 if they cannot be had.
+func (db *DB) size() int64 {
+	info, err := db.file.Stat()
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+func newID() (id [idSize]byte) {
+	rand.Read(id[:])
+	return id
+}
