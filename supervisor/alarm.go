@@ -1,0 +1,49 @@
+package supervisor
+
+import (
+	"time"
+
+	"github.com/sovereign-run/sovereign/fence"
+)
+
+// An alarm rings once, at an instant of the lease clock. That clock stands still
+// while the supervisor does not run (P9) and a timer does not, so a timer that
+// fires early is set again. The zero alarm is off and holds no timer.
+type alarm struct {
+	timer *time.Timer
+	at    fence.Instant
+}
+
+// set makes it ring d from now, and not when it was to ring before.
+func (a *alarm) set(now fence.Instant, d time.Duration) {
+	a.off()
+	a.at = now + fence.Instant(d)
+	a.timer = time.NewTimer(d)
+}
+
+// off makes it not ring.
+func (a *alarm) off() {
+	if a.timer != nil {
+		a.timer.Stop()
+		a.timer = nil
+	}
+}
+
+// C is where it rings; nil, which never does, while it is off.
+func (a *alarm) C() <-chan time.Time {
+	if a.timer == nil {
+		return nil
+	}
+	return a.timer.C
+}
+
+// rang is called when C has fired, and reports whether the instant has come. If
+// it has, the alarm is off; else it is set for what is left.
+func (a *alarm) rang(now fence.Instant) bool {
+	if now < a.at {
+		a.set(now, time.Duration(a.at-now))
+		return false
+	}
+	a.off()
+	return true
+}

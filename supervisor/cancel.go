@@ -1,0 +1,59 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/sovereign-run/sovereign/fence"
+	"github.com/sovereign-run/sovereign/mailbox"
+)
+
+// Cancel ends a message for good and returns once it has ended: NEW or PARKED,
+// at once. One that is being worked on: a task's tree is killed; a long-lived
+// worker is told, and killed after its stop.timeout unless it has settled the
+// message by then. A completion that commits first wins: the message returned
+// says what it has become. Where ctx ends first, the cancelling goes on.
+func (sup *Supervisor) Cancel(ctx context.Context, id mailbox.ID) (mailbox.Detail, error) {
+	work, err := sup.box.Cancel(ctx, id)
+	if err != nil {
+		return mailbox.Detail{}, err
+	}
+	if !work.Running {
+		return sup.box.Show(ctx, id)
+	}
+	ended := make(chan struct{})
+	sup.job(func(jobs context.Context) {
+		defer close(ended)
+		sup.enforce(jobs, work.Holder, work.Ref)
+	})
+	select {
+	case <-ended:
+		return sup.box.Show(ctx, id)
+	case <-ctx.Done():
+		return mailbox.Detail{}, context.Cause(ctx)
+	}
+}
+
+// enforce sees to it that the work on ref ends, and returns when it has.
+func (sup *Supervisor) enforce(ctx context.Context, h fence.Holder, ref mailbox.Ref) {
+	c := sup.living.doom(h.Process)
+	if c == nil {
+		// Its claim was granted just now, or its end is being recorded.
+		_, _ = sup.box.Await(ctx, ref.ID)
+		sup.living.pardon(h.Process)
+		return
+	}
+	sup.note(c, eventCancelling, ref.ID.String())
+	if c.task == nil {
+		c.notify(notifyClaimLost, claimLost{ID: ref.ID.String(), Token: ref.Token, Reason: "cancelled"})
+		within, cancel := context.WithTimeout(ctx, c.slot.actor.spec.Stop.Timeout)
+		_, err := sup.box.Await(within, ref.ID)
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) || !slices.Contains(sup.box.Held(h.Process), ref) {
+			return
+		}
+	}
+	c.slot.condemn(c, byCancel, "", ref)
+	_, _ = sup.box.Await(ctx, ref.ID)
+}

@@ -1,0 +1,164 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/refusal"
+	"github.com/sovereign-run/sovereign/supervisor/process"
+)
+
+// drainBound is the longest that is waited for the last output of a process that
+// has ended.
+const drainBound = 5 * time.Second
+
+// end ends c whole, in this order, and posts that it is gone:
+//
+//  1. Nothing of its tree is left. Before that its message is not handed out
+//     again (P4.5), and no successor starts.
+//  2. What it wrote is drained, and its channel closed.
+//  3. Its end is on record, in one transaction (P4.3). A crash before that leaves
+//     lease and claim on record; the next start recovers them as worker_lost.
+//  4. Its workspace is reclaimed (P4.6). A crash before that leaves a workspace
+//     that the next start reclaims.
+func (s *slot) end(ctx context.Context, c *child) {
+	if err := s.endTree(ctx, c); err != nil {
+		s.log.Warn("process left behind", "pid", c.proc.PID(), "err", err)
+		return // the supervisor has ended; the next one finds it
+	}
+	s.sup.living.drop(c)
+	if ch := c.channel.Load(); ch != nil {
+		(*ch).Close()
+	}
+	drained, cancel := context.WithTimeout(ctx, drainBound)
+	defer cancel()
+	if err := s.logs.Drain(drained); err != nil {
+		s.log.Warn("output not drained", "err", err)
+	}
+	var held []mailbox.Ref
+	if c.task != nil {
+		s.endTask(ctx, drained, c)
+	} else {
+		held = s.endWorker(ctx, c)
+	}
+	e := c.death()
+	s.log.Info("process ended", "pid", c.proc.PID(), "cause", e.cause.String(), "how", e.how())
+	s.post(func() { s.gone(c, held) })
+}
+
+// endTree returns nil once nothing of c's tree is left. Where something does not
+// die of SIGKILL, it says so and waits for as long as it takes, or until ctx ends.
+func (s *slot) endTree(ctx context.Context, c *child) error {
+	err := c.proc.KillTree(ctx)
+	stuck, ok := errors.AsType[*process.StuckError](err)
+	if !ok {
+		return err
+	}
+	s.post(func() {
+		s.history.trouble = refusal.New(refusal.Failed, stuck.Error(), "the system does not end it",
+			"find out what it waits for (ps -o stat,wchan), then run `sovereign restart "+s.name.Actor+"`")
+		s.sup.note(c, eventStuck, stuck.Error())
+		s.step(unkillable)
+	})
+	if err := c.proc.WaitTree(ctx); err != nil {
+		return err
+	}
+	s.sup.note(c, eventUnstuck, "")
+	return nil
+}
+
+// killAgain sends SIGKILL to what is stuck once more. end goes on when it is gone.
+func (s *slot) killAgain(ctx context.Context, c *child) {
+	if c != nil {
+		_ = c.proc.KillTree(ctx) // that it is stuck is known
+	}
+}
+
+// endTask records how the task ended, and reclaims its workspace.
+func (s *slot) endTask(ctx, drained context.Context, c *child) {
+	if err := c.output.result.Drain(drained); err != nil {
+		s.log.Warn("stdout not drained", "err", err)
+	}
+	data, path, size, err := c.output.result.Bytes()
+	if path != "" {
+		data = cutResult(data, path, size, err)
+	}
+	o := c.death().task(data, path != "")
+	s.insist(ctx, c, func(ctx context.Context) error {
+		_, err := s.sup.box.EndTask(ctx, c.holder, c.ref(), o)
+		return err
+	})
+	if o.Verdict != mailbox.Complete {
+		s.sup.dropResult(path)
+	}
+	s.reclaim(c, o.Verdict == mailbox.Complete)
+}
+
+// cutResult is the result of a task that wrote more than may be one: its
+// beginning, and where all of it is.
+func cutResult(data []byte, path string, size int64, err error) []byte {
+	note := fmt.Sprintf("\n[sovereign: cut here; all %d bytes are in %s]\n", size, path)
+	if err != nil {
+		note = fmt.Sprintf("\n[sovereign: cut here; of %d bytes, what could be kept is in %s: %v]\n", size, path, err)
+	}
+	return append(data[:min(len(data), maxResult-len(note))], note...)
+}
+
+// endWorker records the end of a long-lived process, and returns what it held.
+func (s *slot) endWorker(ctx context.Context, c *child) []mailbox.Ref {
+	e := c.death()
+	held := s.sup.box.Held(c.holder.Process)
+	text := e.because(e.how())
+	if e.cause != byItself {
+		text = e.how() + " (" + e.cause.String() + ")"
+	}
+	ev := s.event(eventExited, text)
+	ev.Process, ev.Token = c.holder.Process, c.holder.Token
+	s.insist(ctx, c, func(ctx context.Context) error {
+		_, err := s.sup.recovery.DiedWith(ctx, c.holder, e.of(c.about), ev)
+		return err
+	})
+	return held
+}
+
+// The wait between two tries to record an end that the store did not take.
+const (
+	insistFirst = 100 * time.Millisecond
+	insistMost  = 5 * time.Second
+)
+
+// insist has write record an end, again and again while the store refuses it for
+// want of space: the message must not be handed out again before. What the store
+// refuses for good, a fence that has moved on, is an answer. An unknown
+// outcome ends the supervisor (P4.10). A closing supervisor does not wait: the
+// next start recovers what is on record.
+func (s *slot) insist(ctx context.Context, c *child, write func(context.Context) error) {
+	for wait := insistFirst; ; wait = min(2*wait, insistMost) {
+		err := write(ctx)
+		r := refusal.Of(err)
+		switch {
+		case err == nil:
+			return
+		case r.Category == refusal.OutcomeUnknown:
+			s.sup.fail(err)
+			return
+		case r.Category != refusal.DiskFull:
+			s.log.Warn("end not recorded as it was", "process", c.holder.Process, "err", err)
+			return
+		}
+		s.log.Error("end not recorded yet", "process", c.holder.Process, "err", err)
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-s.sup.closing:
+			timer.Stop()
+			return
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+	}
+}

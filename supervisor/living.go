@@ -1,0 +1,123 @@
+package supervisor
+
+import (
+	"context"
+	"sync"
+
+	"github.com/sovereign-run/sovereign/config"
+	"github.com/sovereign-run/sovereign/fence"
+	"github.com/sovereign-run/sovereign/mailbox"
+)
+
+// living are the children that live, by their identity.
+type living struct {
+	mu       sync.RWMutex
+	children map[fence.Process]*child   // mu guards it
+	doomed   map[fence.Process]struct{} // mu guards it: to be ended, and not known to live yet
+}
+
+func newLiving() living {
+	return living{children: map[fence.Process]*child{}, doomed: map[fence.Process]struct{}{}}
+}
+
+// add makes c known, and reports whether it is doomed.
+func (l *living) add(c *child) (doomed bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.children[c.holder.Process] = c
+	_, doomed = l.doomed[c.holder.Process]
+	return doomed
+}
+
+// doom returns the child p, or, where it is not known, has add tell so until
+// pardon is called: it may have been granted its claim just now.
+func (l *living) doom(p fence.Process) *child {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c := l.children[p]; c != nil {
+		return c
+	}
+	l.doomed[p] = struct{}{}
+	return nil
+}
+
+func (l *living) pardon(p fence.Process) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.doomed, p)
+}
+
+func (l *living) drop(c *child) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.children, c.holder.Process)
+}
+
+func (l *living) get(p fence.Process) *child {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.children[p]
+}
+
+// Lookup returns what the living process p may speak for; ok is false where p
+// does not live. A child is known before its program runs, and until nothing
+// of its tree is left.
+func (sup *Supervisor) Lookup(p fence.Process) (h fence.Holder, mode config.Mode, ok bool) {
+	c := sup.living.get(p)
+	if c == nil {
+		return fence.Holder{}, "", false
+	}
+	return c.holder, c.slot.actor.spec.Mode, true
+}
+
+// Alive says that p showed a sign of life just now, for its watchdog.
+func (sup *Supervisor) Alive(p fence.Process) {
+	if c := sup.living.get(p); c != nil {
+		c.aliveAt.Store(int64(sup.now()))
+	}
+}
+
+// Claiming says that a claim of p waits, which is a sign of life until done is
+// called.
+func (sup *Supervisor) Claiming(p fence.Process) (done func()) {
+	c := sup.living.get(p)
+	if c == nil {
+		return func() {}
+	}
+	c.pending.Add(1)
+	return func() {
+		c.aliveAt.Store(int64(sup.now()))
+		c.pending.Add(-1)
+	}
+}
+
+// Ready says that p declared itself ready. Where its actor does not ask for that,
+// it changes nothing.
+func (sup *Supervisor) Ready(p fence.Process) {
+	c := sup.living.get(p)
+	if c == nil {
+		return
+	}
+	if r := c.slot.actor.spec.Ready; r == nil || !r.Notify {
+		return
+	}
+	sup.job(func(context.Context) { c.slot.isReady(c) })
+}
+
+// overdue is told that a claim of a long-lived worker has used up its actor's
+// timeout: the process is killed, and the message ends as timeout.
+func (sup *Supervisor) overdue(h fence.Holder, ref mailbox.Ref) {
+	c := sup.living.get(h.Process)
+	if c == nil {
+		return // its end is under way
+	}
+	sup.note(c, eventTimeout, "message "+ref.ID.String()+" took longer than "+c.slot.actor.spec.Timeout.String())
+	sup.job(func(context.Context) { c.slot.condemn(c, byTimeout, c.slot.actor.spec.Timeout.String(), ref) })
+}
+
+// claimLost is told that a claim was taken from a process that may live on.
+func (sup *Supervisor) claimLost(h fence.Holder, ref mailbox.Ref, reason string) {
+	if c := sup.living.get(h.Process); c != nil {
+		c.notify(notifyClaimLost, claimLost{ID: ref.ID.String(), Token: ref.Token, Reason: reason})
+	}
+}

@@ -1,0 +1,190 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"syscall"
+
+	"github.com/sovereign-run/sovereign/refusal"
+)
+
+// Start has every slot of an actor run, and returns once each is up, looks for
+// work, waits for another actor, or could not be started, which is an error
+// that says why. The wish is durable, and forgives failures so far (F4).
+func (sup *Supervisor) Start(ctx context.Context, name string) error {
+	return sup.operate(ctx, name, start, func() error { return sup.box.SetStopped(ctx, name, false) })
+}
+
+// Stop ends every process of an actor, and returns once nothing of their trees is
+// left: after stop.signal, and SIGKILL at stop.timeout. The wish is durable: the
+// actor stays stopped, over restarts of the supervisor too, until it is started.
+func (sup *Supervisor) Stop(ctx context.Context, name string) error {
+	return sup.operate(ctx, name, stop, func() error { return sup.box.SetStopped(ctx, name, true) })
+}
+
+// Restart ends every process of an actor and starts new ones, as Stop and Start
+// do. Of restarts that are asked for at one time one is made.
+func (sup *Supervisor) Restart(ctx context.Context, name string) error {
+	return sup.operate(ctx, name, restart, func() error { return sup.box.SetStopped(ctx, name, false) })
+}
+
+// operate makes a wish durable, tells the slots of it, and waits until they have
+// settled.
+func (sup *Supervisor) operate(ctx context.Context, name string, wish event, record func() error) error {
+	a, err := sup.actor(name)
+	if err != nil {
+		return err
+	}
+	if err := sup.operable(); err != nil {
+		return err
+	}
+	if err := record(); err != nil {
+		return err
+	}
+	var mu sync.Mutex
+	var problems []error
+	each([]*actor{a}, func(s *slot) {
+		if err := s.wish(ctx, wish); err != nil {
+			mu.Lock()
+			defer mu.Unlock()
+			problems = append(problems, err)
+		}
+	})
+	return errors.Join(problems...)
+}
+
+// operable refuses what comes before the slots run or after they stop.
+func (sup *Supervisor) operable() error {
+	select {
+	case <-sup.closing:
+		return stoppingNow()
+	default:
+	}
+	select {
+	case <-sup.running:
+		return nil
+	default:
+		return refusal.New(refusal.Unavailable, "the supervisor is starting", "it recovers what its predecessor left", "try again").Later()
+	}
+}
+
+func stoppingNow() error {
+	return refusal.New(refusal.Unavailable, "the supervisor is stopping", "", "start it again").Later()
+}
+
+// wish tells the slot what is wanted and waits until it has settled.
+func (s *slot) wish(ctx context.Context, e event) error {
+	reply := make(chan view, 1)
+	if !s.post(func() { s.begin(e); s.settle(reply) }) {
+		if e == stop {
+			return nil
+		}
+		return stoppingNow()
+	}
+	select {
+	case v := <-reply:
+		return s.judge(v, e)
+	case <-s.done:
+		return stoppingNow()
+	case <-ctx.Done():
+		return fmt.Errorf("%s %s: %w", e, s.name, context.Cause(ctx))
+	}
+}
+
+// judge is nil where the slot is as it was wished.
+func (s *slot) judge(v view, wish event) error {
+	verb := wish.String() + " " + s.name.String()
+	switch {
+	case v.at == stuck:
+		return refusal.New(refusal.Failed, verb, v.trouble.Error(), refusal.Of(v.trouble).Next)
+	case wish == stop && v.at != stopped, wish != stop && v.at == stopped:
+		return refusal.New(refusal.WrongState, verb, "another command came in between; it is "+v.at.String(),
+			"see `sovereign status "+s.name.Actor+"`")
+	case wish != stop && (v.at == backoff || v.at == failed) && v.trouble != nil:
+		return refusal.New(refusal.Failed, verb, v.trouble.Error(), refusal.Of(v.trouble).Next).Because(v.trouble)
+	}
+	return nil
+}
+
+// Signal sends a signal, by its name with or without SIG, to every process of an
+// actor, whatever its state. It is refused, wrong_state, where none lives.
+func (sup *Supervisor) Signal(ctx context.Context, name, sig string) error {
+	a, err := sup.actor(name)
+	if err != nil {
+		return err
+	}
+	number := signalNumber(sig)
+	if number == 0 {
+		return refusal.New(refusal.BadRequest, fmt.Sprintf("there is no signal %.20q", sig), "signals are named HUP, INT, USR1, …", "see `kill -l`")
+	}
+	if err := sup.operable(); err != nil && !isClosing(err) {
+		return err
+	}
+	var mu sync.Mutex
+	var problems []error
+	reached := 0
+	each([]*actor{a}, func(s *slot) {
+		ok, err := s.signalled(ctx, number)
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil {
+			problems = append(problems, fmt.Errorf("signal %s: %w", s.name, err))
+		} else if ok {
+			reached++
+		}
+	})
+	if reached == 0 && len(problems) == 0 {
+		return refusal.New(refusal.WrongState, "signal "+name, "none of its processes lives", "see `sovereign status "+name+"`")
+	}
+	return errors.Join(problems...)
+}
+
+// isClosing reports whether err says that the supervisor stops: what is to die
+// then may still be signalled (C10).
+func isClosing(err error) bool {
+	r := refusal.Of(err)
+	return r.Category == refusal.Unavailable && r.Message == "the supervisor is stopping"
+}
+
+func (s *slot) signalled(ctx context.Context, sig syscall.Signal) (reached bool, err error) {
+	type answer struct {
+		ok  bool
+		err error
+	}
+	reply := make(chan answer, 1)
+	if !s.post(func() {
+		ok, err := s.signal(sig)
+		if ok {
+			s.sup.note(s.child, eventSignalled, "SIG"+signalName(sig))
+		}
+		reply <- answer{ok, err}
+	}) {
+		return false, nil
+	}
+	select {
+	case a := <-reply:
+		return a.ok, a.err
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
+}
+
+// Pause stops deliveries to an actor, durably. Processes, and what they work on,
+// go on.
+func (sup *Supervisor) Pause(ctx context.Context, name string) error {
+	return sup.pause(ctx, name, true)
+}
+
+// Resume ends Pause.
+func (sup *Supervisor) Resume(ctx context.Context, name string) error {
+	return sup.pause(ctx, name, false)
+}
+
+func (sup *Supervisor) pause(ctx context.Context, name string, paused bool) error {
+	if _, err := sup.actor(name); err != nil {
+		return err
+	}
+	return sup.box.SetPaused(ctx, name, paused)
+}

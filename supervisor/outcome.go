@@ -1,0 +1,135 @@
+package supervisor
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/sovereign-run/sovereign/mailbox"
+)
+
+// A cause is why a process ended: the first that was observed decides.
+type cause uint8
+
+const (
+	byItself   cause = iota + 1 // it exited, or somebody else killed it
+	byStop                      // a stop, restart or shutdown asked it to, and it ended within stop.timeout
+	byForce                     // a stop, restart or shutdown, and it did not end within stop.timeout, or was hurried
+	byTimeout                   // its message took longer than the actor's timeout
+	byCancel                    // an operator cancelled a message of its
+	byWatchdog                  // it showed no sign of life
+	byUnready                   // it was not ready within ready.timeout
+	numCauses  = int(byUnready) + 1
+)
+
+var causeNames = [numCauses]string{byItself: "itself", byStop: "stop", byForce: "stop timeout", byTimeout: "timeout",
+	byCancel: "cancel", byWatchdog: "watchdog", byUnready: "not ready"}
+
+func (c cause) String() string { return causeNames[c] }
+
+// The exit statuses that say something of their own (sysexits.h).
+const (
+	exitDataErr  = 65
+	exitTempFail = 75
+)
+
+// A death is all that is known of how a process ended.
+type death struct {
+	cause  cause
+	code   int    // exit status; -1 when a signal ended it
+	signal string // without SIG; "" = none
+	last   string // last lines of stderr
+	limit  string // for people: the time that was exceeded
+}
+
+// how is the end in words: "exit status 3", "killed by SIGSEGV".
+func (e death) how() string {
+	if e.signal != "" {
+		return "killed by SIG" + e.signal
+	}
+	return fmt.Sprintf("exit status %d", e.code)
+}
+
+// task says how the one attempt of a task ended. result is its stdout.
+//
+//	exit 0                       done
+//	exit 75, 65, another         deferred; dead; failed
+//	a signal that we did not send  not reported: worker_lost
+//	timeout                      not reported: timeout
+//	a stop, not exit 0 in time   interrupted
+//	cancelled                    dead
+func (e death) task(result []byte, cut bool) mailbox.Outcome {
+	o := mailbox.Outcome{ExitCode: e.code, Signal: e.signal}
+	switch e.cause {
+	case byTimeout:
+		o.Verdict, o.Category, o.Reason = mailbox.Unreported, mailbox.CategoryTimeout, e.because("not done within "+e.limit)
+	case byCancel:
+		o.Verdict, o.Category, o.Reason = mailbox.Kill, mailbox.CategoryCancelled, "cancelled by an operator"
+	case byWatchdog, byUnready:
+		return e.lost()
+	case byForce:
+		o.Verdict, o.Category, o.Reason = mailbox.Interrupt, mailbox.CategoryInterrupted, "stopped, and killed after "+e.limit
+	case byStop:
+		if e.signal != "" || e.code != 0 {
+			o.Verdict, o.Category, o.Reason = mailbox.Interrupt, mailbox.CategoryInterrupted, e.because("stopped: "+e.how())
+			break
+		}
+		fallthrough
+	default:
+		switch {
+		case e.signal != "":
+			return e.lost()
+		case e.code == 0:
+			o.Verdict, o.Category = mailbox.Complete, mailbox.CategoryCompleted
+			o.Result, o.ResultTruncated = result, cut
+		case e.code == exitTempFail:
+			o.Verdict, o.Category, o.Reason = mailbox.Defer, mailbox.CategoryDeferred, e.because("asked to be tried again later")
+		case e.code == exitDataErr:
+			o.Verdict, o.Category, o.Reason = mailbox.Kill, mailbox.CategoryBadMessage, e.because("said that the message is bad")
+		default:
+			o.Verdict, o.Category, o.Reason = mailbox.FailAttempt, mailbox.CategoryExitStatus, e.because(e.how())
+		}
+	}
+	return o
+}
+
+// lost says how the attempts that a process still held ended with it, whatever it
+// exited with: success is never inferred (P4.2).
+func (e death) lost() mailbox.Outcome {
+	o := mailbox.Outcome{Verdict: mailbox.Unreported, Category: mailbox.CategoryWorkerLost, ExitCode: e.code, Signal: e.signal}
+	switch e.cause {
+	case byStop:
+		o.Verdict, o.Category, o.Reason = mailbox.Interrupt, mailbox.CategoryInterrupted, "its worker was stopped: "+e.how()
+	case byForce:
+		o.Verdict, o.Category, o.Reason = mailbox.Interrupt, mailbox.CategoryInterrupted, "its worker was stopped, and killed after "+e.limit
+	case byCancel:
+		o.Verdict, o.Category, o.Reason = mailbox.Interrupt, mailbox.CategoryInterrupted, "its worker was killed for another message, which was cancelled"
+	case byTimeout:
+		o.Reason = "its worker was killed for another message, which took longer than " + e.limit
+	case byWatchdog:
+		o.Category, o.Reason = mailbox.CategoryNoProgress, "its worker showed no sign of life for "+e.limit
+	case byUnready:
+		o.Reason = "its worker was not ready within " + e.limit
+	default:
+		o.Reason = e.because(e.how())
+	}
+	return o
+}
+
+// of says how each attempt ended that a long-lived process held: about is the
+// message that it was killed for, the others were only its neighbours.
+func (e death) of(about mailbox.Ref) func(mailbox.Ref) mailbox.Outcome {
+	return func(ref mailbox.Ref) mailbox.Outcome {
+		if ref == about {
+			return e.task(nil, false)
+		}
+		return e.lost()
+	}
+}
+
+// because is what followed by the last lines of stderr.
+func (e death) because(what string) string {
+	if last := strings.TrimSpace(e.last); last != "" {
+		return what + ": " + last
+	}
+	return what
+}

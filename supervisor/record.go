@@ -1,0 +1,97 @@
+package supervisor
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/sovereign-run/sovereign/fence"
+	"github.com/sovereign-run/sovereign/supervisor/process"
+)
+
+// A record says which process hosts a slot, towards the operating system, so that
+// the next supervisor can end it if this one is killed. It has to outlive the
+// supervisor and not the machine, after whose restart no process is left: it is
+// not synced.
+type record struct {
+	Process  fence.Process    `json:"process"`
+	Identity process.Identity `json:"identity"`
+	Cgroup   string           `json:"cgroup,omitempty"`
+}
+
+// recordSize is the size of a record's file: it is written by one write over the
+// whole of what was there, so that a kill leaves the old or the new one.
+const recordSize = 1024
+
+// records is the folder of the records, one file for each slot.
+type records string
+
+func (r records) path(slot fence.Slot) string {
+	return filepath.Join(string(r), fmt.Sprintf("%s.%d", slot.Actor, slot.Number))
+}
+
+// put records who hosts slot.
+func (r records) put(slot fence.Slot, rec record) error {
+	text, err := json.Marshal(rec)
+	if err != nil {
+		return err
+	}
+	if len(text) > recordSize {
+		return fmt.Errorf("record the process of %s: %d bytes are too many", slot, len(text))
+	}
+	f, err := os.OpenFile(r.path(slot), os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("record the process of %s: %w", slot, err)
+	}
+	defer f.Close()
+	if _, err := f.Write(append(text, bytes.Repeat([]byte("\n"), recordSize-len(text))...)); err != nil {
+		return fmt.Errorf("record the process of %s: %w", slot, err)
+	}
+	return nil
+}
+
+// drop removes the record of slot; nothing hosts it.
+func (r records) drop(slot fence.Slot) { _ = os.Remove(r.path(slot)) }
+
+// all returns every record. One that cannot be read is left out and is in err; the
+// leases tell of its process too.
+func (r records) all() (found map[fence.Slot]record, err error) {
+	entries, err := os.ReadDir(string(r))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the records of processes: %w", err)
+	}
+	found = map[fence.Slot]record{}
+	var bad []error
+	for _, e := range entries {
+		actor, number, _ := cutLast(e.Name())
+		n, numErr := strconv.Atoi(number)
+		text, readErr := os.ReadFile(filepath.Join(string(r), e.Name()))
+		var rec record
+		if err := errors.Join(numErr, readErr); err != nil {
+			bad = append(bad, fmt.Errorf("read the record %s: %w", e.Name(), err))
+		} else if err := json.Unmarshal(text, &rec); err != nil {
+			bad = append(bad, fmt.Errorf("read the record %s: %w", e.Name(), err))
+		} else {
+			found[fence.Slot{Actor: actor, Number: n}] = rec
+		}
+	}
+	return found, errors.Join(bad...)
+}
+
+// cutLast cuts name at its last dot.
+func cutLast(name string) (before, after string, ok bool) {
+	i := strings.LastIndexByte(name, '.')
+	if i < 0 {
+		return name, "", false
+	}
+	return name[:i], name[i+1:], true
+}

@@ -1,0 +1,208 @@
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/sovereign-run/sovereign/config"
+	"github.com/sovereign-run/sovereign/fence"
+	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/refusal"
+	"github.com/sovereign-run/sovereign/supervisor/capture"
+	"github.com/sovereign-run/sovereign/supervisor/process"
+)
+
+// maxResult is the most of a task's stdout that becomes its result, in bytes;
+// all of a longer one is in a file.
+const maxResult = 1 << 20
+
+// spawn makes a process for the slot: for a task, c holds lease and claim
+// already; for a long-lived one it is made here. It posts spawned, or what
+// kept it from that, after which nothing of the start is left.
+//
+//  1. Lease (and claim) are durable. A crash here leaves them without a process;
+//     the next start recovers them.
+//  2. The process runs. A crash here is found by the identity in its environment.
+//  3. Its number and start time are on record.
+//  4. It is given its channel, and counts.
+func (s *slot) spawn(ctx context.Context, c *child) {
+	if c == nil {
+		lease, err := s.sup.box.Begin(ctx, s.name, fence.NewProcess(), s.actor.spec.LeaseTTL, s.event(eventStarted, ""))
+		if err != nil {
+			s.post(func() { s.unspawned(err) })
+			return
+		}
+		c = &child{slot: s, holder: lease.Holder()}
+	}
+	if err := s.launch(ctx, c); err != nil {
+		s.unstart(ctx, c, s.event(eventSpawnFailed, err.Error()))
+		s.post(func() { s.unspawned(err) })
+		return
+	}
+	s.post(func() {
+		s.child = c
+		s.step(spawned)
+	})
+}
+
+// launch starts c's process. Where it returns an error nothing of it is left but
+// lease and claim.
+func (s *slot) launch(ctx context.Context, c *child) (err error) {
+	var ends ends
+	defer ends.close()
+	defer func() {
+		if err != nil {
+			s.discard(c)
+		}
+	}()
+
+	spec := process.Spec{Argv: s.actor.spec.Command, Dir: s.actor.spec.Cwd, Umask: s.actor.spec.Umask,
+		NoFile: s.actor.spec.Limits.NoFile, Memory: s.actor.spec.Limits.Memory, Pids: s.actor.spec.Limits.Pids,
+		Mark: string(c.holder.Process), Cgroup: fmt.Sprintf("%s.%d", s.name.Actor, s.name.Number)}
+	account, err := s.actor.account()
+	if err != nil {
+		return err
+	}
+	spec.Credential = account.credential
+	ours := c.identity(s.sup.socket, s.actor.spec.LeaseTTL, time.Now())
+	if c.task != nil {
+		if err := s.makeWorkspace(c, account); err != nil {
+			return err
+		}
+		ours = append(ours, message(*c.task, c.space)...)
+	}
+	if s.actor.spec.Mode == config.Worker {
+		ours = append(ours, fmt.Sprintf("SOVEREIGN_FD=%d", channelFD))
+	}
+	spec.Env = overlay(account.env, ours...)
+	if err := s.pipes(c, &spec, &ends); err != nil {
+		return err
+	}
+	var conn net.Conn
+	if s.actor.spec.Mode == config.Worker && s.sup.attacher != nil {
+		if conn, spec.Channel, err = socketpair(); err != nil {
+			return err
+		}
+		ends.add(spec.Channel)
+	}
+	c.startedAt, c.startedOn = s.sup.now(), time.Now()
+	c.aliveAt.Store(int64(c.startedAt))
+	s.sup.living.add(c) // before its program can ask for anything
+	if c.proc, err = s.sup.host.Start(ctx, spec); err != nil {
+		if conn != nil {
+			conn.Close()
+		}
+		return err
+	}
+	if c.task != nil {
+		c.task.Body = nil
+	}
+	if err := s.sup.records.put(s.name, record{Process: c.holder.Process, Identity: c.proc.ID(), Cgroup: c.proc.Cgroup()}); err != nil {
+		// It can be found by its environment too, so it may go on.
+		s.log.Warn("process not recorded", "pid", c.proc.PID(), "err", err)
+	}
+	if conn != nil {
+		ch := s.sup.attacher.Attach(conn, c.holder)
+		c.channel.Store(&ch)
+	}
+	s.log.Info("process started", "pid", c.proc.PID(), "token", c.holder.Token)
+	return nil
+}
+
+// pipes makes the child's stdin, stdout and stderr.
+func (s *slot) pipes(c *child, spec *process.Spec, ends *ends) (err error) {
+	if s.logs == nil {
+		l := s.actor.spec.Log
+		s.logs, err = capture.Open(filepath.Join(s.sup.data, "logs"), s.name.Actor, s.name.Number,
+			capture.Options{File: l.File, MaxSize: l.MaxSize, Keep: l.Keep}, s.sup.console)
+		if err != nil {
+			return err
+		}
+	}
+	if spec.Stderr, _, err = s.logs.Pipe(capture.Stderr, c.holder.Process.Short(), &c.output.tail); err != nil {
+		return err
+	}
+	ends.add(spec.Stderr)
+	if c.task == nil {
+		spec.Stdout, _, err = s.logs.Pipe(capture.Stdout, c.holder.Process.Short())
+	} else {
+		c.output.result = capture.NewResult(maxResult, s.sup.resultFile(c))
+		spec.Stdout, _, err = c.output.result.Pipe()
+	}
+	if err != nil {
+		return err
+	}
+	ends.add(spec.Stdout)
+	if c.task != nil && len(c.task.Body) > 0 {
+		if spec.Stdin, err = bodyFile(c.task.Body); err != nil {
+			return err
+		}
+		ends.add(spec.Stdin)
+	}
+	return nil
+}
+
+// discard takes back what launch has made for a process that was not started.
+func (s *slot) discard(c *child) {
+	s.sup.living.drop(c)
+	ctx, cancel := context.WithTimeout(context.Background(), drainBound)
+	defer cancel()
+	if s.logs != nil {
+		_ = s.logs.Drain(ctx) // nothing was written
+	}
+	if c.output.result != nil {
+		_ = c.output.result.Drain(ctx)
+	}
+	s.dropWorkspace(c)
+}
+
+// unstart ends lease and claim of a process that was not started, with ev in the
+// same transaction. The claim is no attempt: its message goes back uncharged.
+func (s *slot) unstart(ctx context.Context, c *child, ev mailbox.Event) {
+	s.insist(ctx, c, func(ctx context.Context) error {
+		if c.task != nil {
+			return s.sup.box.Unstart(ctx, c.holder, c.ref(), ev)
+		}
+		_, err := s.sup.recovery.Died(ctx, c.holder, mailbox.Outcome{Verdict: mailbox.GiveBack, Category: mailbox.CategoryReleased, ExitCode: -1}, ev)
+		return err
+	})
+}
+
+// event is an event of the slot, without a process.
+func (s *slot) event(kind, text string) mailbox.Event {
+	return mailbox.Event{At: time.Now(), Kind: kind, Actor: s.name.Actor, Slot: s.name.Number, Text: text}
+}
+
+// ends are the child's ends of what it inherits; ours are closed once it has
+// them.
+type ends []*os.File
+
+func (e *ends) add(f *os.File) { *e = append(*e, f) }
+
+func (e *ends) close() {
+	for _, f := range *e {
+		f.Close()
+	}
+}
+
+// socketpair makes a worker's channel: our end, and the child's, which blocks, as
+// shells and other languages expect.
+func socketpair() (net.Conn, *os.File, error) {
+	fds, err := socketpairCloexec()
+	if err != nil {
+		return nil, nil, refusal.Of(fmt.Errorf("make a worker's channel: %w", err))
+	}
+	ours := os.NewFile(uintptr(fds[0]), "channel")
+	theirs := os.NewFile(uintptr(fds[1]), "channel of the child")
+	defer ours.Close() // FileConn makes its own
+	conn, err := net.FileConn(ours)
+	if err != nil {
+		theirs.Close()
+		return nil, nil, fmt.Errorf("make a worker's channel: %w", err)
+	}
+	return conn, theirs, nil
+}

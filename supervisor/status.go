@@ -1,0 +1,166 @@
+package supervisor
+
+import (
+	"time"
+
+	"github.com/sovereign-run/sovereign/config"
+	"github.com/sovereign-run/sovereign/fence"
+	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/refusal"
+)
+
+// A view is a slot as it was at one moment.
+type view struct {
+	at        state
+	pid       int
+	process   fence.Process
+	token     fence.Token
+	startedOn time.Time
+	restarts  int
+	lost      int64
+	trouble   error
+	message   mailbox.ID
+}
+
+// ready reports whether the slot counts as ready for what comes after its actor:
+// a long-lived process that is, or has done its work; a task slot that takes
+// messages.
+func (s *slot) ready() bool {
+	if s.actor.spec.Mode == config.Task {
+		switch s.life.at {
+		case idle, spawning, starting, up, ending:
+			return true
+		}
+		return false
+	}
+	return s.life.at == up || s.life.at == exited && s.history.success
+}
+
+// publish shows everybody how the slot stands now.
+func (s *slot) publish() {
+	v := &view{at: s.life.at, restarts: max(0, s.history.starts-1), trouble: s.history.trouble}
+	if s.actor.spec.Mode == config.Task {
+		v.restarts = 0
+	}
+	if c := s.child; c != nil && s.life.at.lives() && c.proc != nil {
+		v.pid, v.process, v.token, v.startedOn = c.proc.PID(), c.holder.Process, c.holder.Token, c.startedOn
+		if c.task != nil {
+			v.message = c.task.ID
+		}
+	}
+	if s.logs != nil {
+		v.lost = s.logs.Lost()
+	}
+	s.seen.Store(v)
+	if ready := s.ready(); ready != s.counted {
+		s.counted = ready
+		s.sup.gate.turn(s.name.Actor, ready)
+	}
+}
+
+// ActorStatus is one actor as people see it.
+type ActorStatus struct {
+	Actor  string
+	Mode   config.Mode
+	State  string // of its worst slot; "paused" where deliveries are paused and nothing is worse
+	Paused bool
+	Slots  []SlotStatus
+}
+
+// SlotStatus is one slot as people see it. What does not apply is zero.
+type SlotStatus struct {
+	Slot     int
+	State    string
+	PID      int
+	Process  string // shortened
+	Uptime   time.Duration
+	Restarts int
+	Message  mailbox.ID // that a task works on
+	Lease    Lease
+	LogLost  int64 // bytes of output that could not be kept
+	Why      string
+	Next     string // what a person can run about it
+}
+
+// Lease is a slot's lease as people see it.
+type Lease struct {
+	Token     fence.Token
+	Remaining time.Duration
+}
+
+// Status returns the actors, in the order of the file. It never waits.
+func (sup *Supervisor) Status() []ActorStatus {
+	paused := map[string]bool{}
+	for _, a := range sup.box.Actors() {
+		paused[a.Name] = a.Paused
+	}
+	now := time.Now()
+	out := make([]ActorStatus, 0, len(sup.actors))
+	for _, a := range sup.actors {
+		st := ActorStatus{Actor: a.spec.Name, Mode: a.spec.Mode, Paused: paused[a.spec.Name]}
+		worst := state(0)
+		for _, s := range a.slots {
+			v := s.seen.Load()
+			st.Slots = append(st.Slots, s.status(v, now))
+			if severity(v.at) > severity(worst) {
+				worst = v.at
+			}
+		}
+		st.State = worst.String()
+		if st.Paused && severity(worst) < severity(backoff) {
+			st.State = "paused"
+		}
+		out = append(out, st)
+	}
+	return out
+}
+
+func (s *slot) status(v *view, now time.Time) SlotStatus {
+	st := SlotStatus{Slot: s.name.Number, State: v.at.String(), PID: v.pid, Restarts: v.restarts, Message: v.message, LogLost: v.lost}
+	if v.pid != 0 {
+		st.Process = v.process.Short()
+		st.Uptime = now.Sub(v.startedOn)
+		st.Lease.Token = v.token
+		if s.sup.box.Leases().Kept(s.name, v.token) {
+			st.Lease.Remaining = s.actor.spec.LeaseTTL
+		}
+	}
+	if v.trouble != nil {
+		r := refusal.Of(v.trouble)
+		st.Why, st.Next = r.Error(), r.Next
+	}
+	switch v.at {
+	case failed:
+		st.Next = "sovereign start " + s.name.Actor
+	case backoff:
+		st.Next = "sovereign restart " + s.name.Actor
+	case stopped:
+		st.Next = "sovereign start " + s.name.Actor
+	}
+	return st
+}
+
+// severity orders states by how much a person wants to know of them.
+func severity(s state) int {
+	switch s {
+	case stuck:
+		return 9
+	case failed:
+		return 8
+	case backoff:
+		return 7
+	case waiting:
+		return 6
+	case stopping, ending, withdrawing:
+		return 5
+	case starting, spawning:
+		return 4
+	case up:
+		return 3
+	case idle:
+		return 2
+	case exited, stopped:
+		return 1
+	}
+	return 0
+}

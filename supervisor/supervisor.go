@@ -1,0 +1,196 @@
+package supervisor
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"github.com/sovereign-run/sovereign/config"
+	"github.com/sovereign-run/sovereign/fence"
+	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/recovery"
+	"github.com/sovereign-run/sovereign/refusal"
+	"github.com/sovereign-run/sovereign/supervisor/capture"
+	"github.com/sovereign-run/sovereign/supervisor/process"
+)
+
+// Options of a Supervisor.
+type Options struct {
+	Data     string          // folder of the store; runs/ and logs/ are made in it
+	Socket   string          // path of worker.sock, for SOVEREIGN_SOCKET
+	Attacher Attacher        // serves the channels of workers; nil = workers get none
+	Console  capture.Console // shows output as it comes; nil = nobody
+	Environ  []string        // what children inherit, as os.Environ; what is reserved is left out
+	Failed   <-chan struct{} // closed when the store does not know its last write; nil = never
+	Log      *slog.Logger    // nil = discard
+}
+
+// A Supervisor keeps the declared actors running. New makes one, Run runs it; the
+// other methods may be called from any goroutine while it runs.
+type Supervisor struct {
+	box      *mailbox.Box
+	recovery *recovery.Recovery
+	host     *process.Host
+	attacher Attacher
+	console  capture.Console
+	log      *slog.Logger
+	data     string
+	socket   string
+	lost     <-chan struct{}
+
+	actors  []*actor // in the order of the file; not changed after New
+	living  living
+	gate    gate
+	records records
+
+	base    context.Context // of all jobs; it ends when Run returns
+	endBase context.CancelFunc
+	jobs    sync.WaitGroup
+	running chan struct{} // closed once the slots run
+	closing chan struct{} // closed when everything is to stop
+	closed  sync.Once
+	hurried atomic.Bool
+
+	fatal   chan struct{} // closed at the first fatal error
+	fatalMu sync.Mutex    // guards fatalIs
+	fatalIs error
+}
+
+// New returns a supervisor of the actors of a checked file. Nothing is started.
+// The box is loaded, and has recorded the actors, before Run is called.
+func New(actors []config.Actor, box *mailbox.Box, rec *recovery.Recovery, host *process.Host, o Options) *Supervisor {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	sup := &Supervisor{box: box, recovery: rec, host: host, attacher: o.Attacher, console: o.Console, log: o.Log,
+		data: o.Data, socket: o.Socket, lost: o.Failed, records: records(filepath.Join(o.Data, "runs", "live")),
+		living: newLiving(), running: make(chan struct{}), closing: make(chan struct{}), fatal: make(chan struct{})}
+	sup.base, sup.endBase = context.WithCancel(context.Background())
+	base := inherited(o.Environ)
+	for i := range actors {
+		sup.actors = append(sup.actors, newActor(sup, &actors[i], base))
+	}
+	return sup
+}
+
+// Run ends what a dead supervisor left, recovers what is on record, starts what
+// is wanted, and keeps it so until ctx ends or Shutdown is called. It then
+// stops everything, dependants first, and returns when nothing runs any more.
+// Its error is nil unless something made it impossible to go on: a store whose
+// last write has an unknown outcome (P4.10), or folders that cannot be made.
+func (sup *Supervisor) Run(ctx context.Context) error {
+	defer sup.endBase()
+	if err := sup.prepare(); err != nil {
+		return err
+	}
+	stuck, err := sup.recover(ctx)
+	if err != nil {
+		return err
+	}
+	sup.box.OnOverdue(sup.overdue)
+	sup.box.OnLost(sup.claimLost)
+	sup.box.Note(mailbox.Event{Kind: eventSupervisorUp})
+
+	var slots sync.WaitGroup
+	for _, a := range sup.actors {
+		for _, s := range a.slots {
+			slots.Go(s.run)
+		}
+	}
+	for slot, err := range stuck {
+		sup.holdLeftover(slot, err)
+	}
+	wanted := sup.wanted()
+	for _, a := range sup.actors {
+		if wanted[a.spec.Name] {
+			for _, s := range a.slots {
+				s.post(func() { s.step(start) })
+			}
+		}
+	}
+	close(sup.running)
+
+	select {
+	case <-ctx.Done():
+		sup.log.Info("stopping", "cause", context.Cause(ctx))
+	case <-sup.closing:
+		sup.log.Info("stopping", "cause", "shutdown")
+	case <-sup.fatal:
+		sup.log.Error("stopping", "err", sup.fatalError())
+		sup.Hurry()
+	case <-sup.lost:
+		sup.fail(refusal.New(refusal.OutcomeUnknown, "the store does not know its last write", "", "run it again: recovery decides"))
+		sup.Hurry()
+	}
+	sup.stopAll()
+	slots.Wait()
+	sup.box.Note(mailbox.Event{Kind: eventSupervisorEnd})
+	sup.endBase()
+	sup.jobs.Wait()
+	return sup.fatalError()
+}
+
+// prepare makes the folders that processes need.
+func (sup *Supervisor) prepare() error {
+	for _, dir := range []string{string(sup.records), filepath.Join(sup.data, "runs", "results")} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return refusal.New(refusal.Failed, "make the folder "+dir, err.Error(), "make the folder of the store writable").Because(err)
+		}
+	}
+	return nil
+}
+
+// wanted are the actors that nobody has stopped.
+func (sup *Supervisor) wanted() map[string]bool {
+	stoppedNow := map[string]bool{}
+	for _, a := range sup.box.Actors() {
+		stoppedNow[a.Name] = a.Stopped
+	}
+	out := map[string]bool{}
+	for _, a := range sup.actors {
+		out[a.spec.Name] = !stoppedNow[a.spec.Name]
+	}
+	return out
+}
+
+// job runs f in a goroutine that Run joins. Its context ends when every slot has
+// ended.
+func (sup *Supervisor) job(f func(context.Context)) {
+	sup.jobs.Go(func() { f(sup.base) })
+}
+
+func (sup *Supervisor) now() fence.Instant { return sup.box.Leases().Now() }
+
+// fail stops the supervisor for err. The first error is what Run returns.
+func (sup *Supervisor) fail(err error) {
+	sup.fatalMu.Lock()
+	defer sup.fatalMu.Unlock()
+	if sup.fatalIs == nil {
+		sup.fatalIs = err
+		close(sup.fatal)
+	}
+}
+
+func (sup *Supervisor) failed() bool { return sup.fatalError() != nil }
+
+func (sup *Supervisor) fatalError() error {
+	sup.fatalMu.Lock()
+	defer sup.fatalMu.Unlock()
+	return sup.fatalIs
+}
+
+// note records an event of c, without waiting.
+func (sup *Supervisor) note(c *child, kind, text string) {
+	ev := c.slot.event(kind, text)
+	ev.Process, ev.Token = c.holder.Process, c.holder.Token
+	if c.task != nil {
+		ev.Message, ev.Attempt = c.task.ID, c.task.Attempt
+	}
+	sup.box.Note(ev)
+}
+
+// noteSlot records an event of a slot, without waiting.
+func (sup *Supervisor) noteSlot(s *slot, kind, text string) { sup.box.Note(s.event(kind, text)) }
