@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/sovereign-run/sovereign/protocol"
+	"github.com/sovereign-run/sovereign/refusal"
+)
+
+// A client speaks to a supervisor over one socket, one request at a time.
+type client struct {
+	conn    net.Conn
+	lines   *protocol.Decoder
+	encoder *protocol.Encoder
+	last    int // id of the last request
+}
+
+func newClient(conn net.Conn) *client {
+	return &client{conn: conn, lines: protocol.NewDecoder(conn), encoder: protocol.NewEncoder(conn)}
+}
+
+func (c *client) Close() error { return c.conn.Close() }
+
+// call makes one request and reads its answer into result, which may be nil. A
+// refusal comes back as one. When ctx ends first, or the connection does, what
+// became of the request is not known; the client is then of no further use.
+func (c *client) call(ctx context.Context, method string, params, result any) error {
+	stop := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	raw, err := json.Marshal(params)
+	if err != nil {
+		return usage("write the request", err.Error(), "")
+	}
+	c.last++
+	id := protocol.ID(strconv.Itoa(c.last))
+	err = c.encoder.Encode(protocol.Request{JSONRPC: "2.0", ID: id, Method: method, Params: raw})
+	if err == nil {
+		err = c.answer(id, result)
+	}
+	return c.explain(ctx, err)
+}
+
+// answer reads lines until the answer to id.
+func (c *client) answer(id protocol.ID, result any) error {
+	for {
+		text, err := c.lines.Line()
+		if err != nil {
+			return err
+		}
+		var line protocol.Line
+		if err := json.Unmarshal(text, &line); err != nil {
+			return err
+		}
+		switch {
+		case line.ID != id && line.ID != protocol.Null:
+			continue
+		case line.Error != nil:
+			return line.Error.Refusal()
+		case result == nil:
+			return nil
+		}
+		return json.Unmarshal(line.Result, result)
+	}
+}
+
+// explain says in words what went wrong with the connection; refusals are left
+// as they are.
+func (c *client) explain(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, refused := errors.AsType[*refusal.Error](err); refused {
+		return err
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if _, isNet := errors.AsType[net.Error](err); isNet || errors.Is(err, io.EOF) {
+		return refusal.New(refusal.Unavailable, "the supervisor ended the connection before it answered",
+			"it is stopping, or was killed", "see `sovereign status`, then ask again").Later().Because(err)
+	}
+	return err
+}
+
+// hungUp waits until the other end has closed the connection, or ctx ends.
+func (c *client) hungUp(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	for {
+		if _, err := c.lines.Line(); err != nil {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			return nil
+		}
+	}
+}

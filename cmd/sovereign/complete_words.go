@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sovereign-run/sovereign/protocol"
+	"github.com/sovereign-run/sovereign/server"
+)
+
+// completeActor offers the names of actors, from a running supervisor only: the
+// Tab key opens no store.
+func completeActor(s *shared) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		var status protocol.Status
+		if len(args) > 0 || !s.glance(cmd.Context(), protocol.MethodStatus, protocol.StatusParams{}, &status) {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var names []cobra.Completion
+		for _, a := range status.Actors {
+			names = append(names, cobra.CompletionWithDesc(a.Actor, a.Mode+", "+a.State))
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completeMessage offers the ids of the messages that a person would name.
+func completeMessage(s *shared) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		var page protocol.Inbox
+		if !s.glance(cmd.Context(), protocol.MethodInboxList, protocol.InboxListParams{Limit: 200}, &page) {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var ids []cobra.Completion
+		for _, m := range page.Messages {
+			ids = append(ids, cobra.CompletionWithDesc(m.ID, strings.TrimSpace(m.To+" "+m.State+" "+printable(m.Subject))))
+		}
+		return ids, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// glance asks a running supervisor and gives up soon.
+func (s *shared) glance(ctx context.Context, method string, params, result any) bool {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	conn, err := server.Dial(locate(s.data, os.Getenv).data)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	return newClient(conn).call(ctx, method, params, result) == nil
+}

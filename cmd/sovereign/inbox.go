@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sovereign-run/sovereign/protocol"
+)
+
+type inboxOptions struct {
+	*shared
+	state, from, subject, after string
+	older                       span
+	limit                       int
+	follow                      bool
+}
+
+func newInbox(s *shared) *cobra.Command {
+	o := inboxOptions{shared: s}
+	cmd := &cobra.Command{
+		Use:   "inbox [ACTOR]",
+		Short: "List messages, and look after them",
+		Long: `List the messages of every actor, or of one, in the order in which they were
+sent. It works whether or not a supervisor runs. With --follow it goes on and
+shows each message again whenever something happens to it.`,
+		Example: `  sovereign inbox
+  sovereign inbox resize --state DEAD
+  sovereign inbox --older 24h --limit 10 --json`,
+		Args:              inboxArgs,
+		ValidArgsFunction: completeActor(s),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.run(cmd.Context(), streamsOf(cmd), argOr(args, ""))
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.state, "state", "", "only in this `state`: NEW, CLAIMED, DONE, DEAD or PARKED")
+	f.StringVar(&o.from, "from", "", "only from this `sender`")
+	f.StringVar(&o.subject, "subject", "", "only with this `text` in the subject")
+	f.Var(&o.older, "older", "only sent at least so long ago")
+	f.IntVar(&o.limit, "limit", 50, "at most `N`")
+	f.StringVar(&o.after, "after", "", "go on after this `cursor`, the next of the page before")
+	f.BoolVarP(&o.follow, "follow", "f", false, "go on as things happen")
+	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions([]string{"NEW", "CLAIMED", "DONE", "DEAD", "PARKED"}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.AddCommand(newInboxShow(s), newInboxRetry(s), newInboxCancel(s), newInboxDrop(s), newInboxPurge(s))
+	return cmd
+}
+
+// inboxArgs takes one actor. Two words are a command that does not exist.
+func inboxArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return unknownCommand(cmd, args[0])
+	}
+	return nil
+}
+
+func (o inboxOptions) run(ctx context.Context, io streams, actor string) error {
+	if o.limit < 1 {
+		return usage("--limit must be at least 1", "", "")
+	}
+	conn, err := o.connect(ctx, toRead)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if o.follow {
+		return o.followInbox(ctx, io, conn, actor)
+	}
+	page, err := o.page(ctx, conn, actor)
+	switch {
+	case err != nil:
+		return err
+	case o.json:
+		return writeJSON(io.out, page)
+	case len(page.Messages) == 0:
+		_, err := fmt.Fprintln(io.err, "no such messages")
+		return err
+	}
+	if err := printInbox(io.out, page.Messages, time.Now(), terminalWidth(io.out)); err != nil {
+		return err
+	}
+	if page.Next != "" {
+		fmt.Fprintf(io.err, "more: --after %s\n", page.Next)
+	}
+	return nil
+}
+
+func (o inboxOptions) page(ctx context.Context, conn *connection, actor string) (protocol.Inbox, error) {
+	var page protocol.Inbox
+	err := conn.call(ctx, protocol.MethodInboxList, protocol.InboxListParams{Actor: actor, State: o.state, From: o.from,
+		Subject: o.subject, Older: protocol.Duration(o.older), Limit: o.limit, After: o.after}, &page)
+	return page, err
+}
+
+func inboxTable() table {
+	return table{columns: []column{{name: "ID"}, {name: "TO", gives: 5}, {name: "FROM", gives: 6}, {name: "SUBJECT", gives: 9},
+		{name: "STATE"}, {name: "AGE", number: true}, {name: "ATTEMPTS", number: true}, {name: "CLAIM", gives: 7}}}
+}
+
+func printInbox(w io.Writer, messages []protocol.Message, now time.Time, width int) error {
+	t := inboxTable()
+	for _, m := range messages {
+		t.add(m.ID, m.To, m.From, m.Subject, stateOf(m, now), age(m.CreatedAt, now), attempts(m), claimOf(m))
+	}
+	return t.write(w, width)
+}
+
+// stateOf is the state, and of a message that is not due yet, when it will be.
+func stateOf(m protocol.Message, now time.Time) string {
+	if m.State == "NEW" && m.AvailableAt.After(now) {
+		return "NEW in " + short(m.AvailableAt.Sub(now))
+	}
+	return m.State
+}
+
+func attempts(m protocol.Message) string {
+	if m.MaxAttempts == 0 {
+		return strconv.Itoa(m.Attempts)
+	}
+	return fmt.Sprintf("%d/%d", m.Attempts, m.MaxAttempts)
+}
+
+// claimOf says who works on m under which token, or how its last attempt failed.
+func claimOf(m protocol.Message) string {
+	switch {
+	case m.Claim != nil:
+		text := fmt.Sprintf("%s/%d #%d %s", m.To, m.Claim.Slot, m.Claim.Token, short(time.Duration(m.Claim.RemainingMS)*time.Millisecond))
+		return strings.TrimSpace(text + " " + m.Claim.Progress)
+	case m.LastFailure != nil && m.State != "DONE":
+		return strings.TrimSpace(m.LastFailure.Category + " " + m.LastFailure.Reason)
+	default:
+		return ""
+	}
+}
+
+// followInbox shows the page, and then each message to which something happens
+// and which the filters let pass.
+func (o inboxOptions) followInbox(ctx context.Context, io streams, conn *connection, actor string) error {
+	if err := conn.mustRun("follow an inbox"); err != nil {
+		return err
+	}
+	next, err := eventsOptions{shared: o.shared, lines: 0}.past(ctx, conn, nil)
+	if err != nil {
+		return err
+	}
+	page, err := o.page(ctx, conn, actor)
+	if err != nil {
+		return err
+	}
+	for _, m := range page.Messages {
+		if err := o.line(io.out, m); err != nil {
+			return err
+		}
+	}
+	return followEvents(ctx, conn, next, "", func(e protocol.Event) error {
+		if e.Message == "" {
+			return nil
+		}
+		var detail protocol.MessageDetail
+		if err := conn.call(ctx, protocol.MethodInboxShow, protocol.InboxShowParams{ID: e.Message}, &detail); err != nil {
+			return ignoreMissing(err)
+		}
+		if !o.wants(detail.Message, actor, time.Now()) {
+			return nil
+		}
+		return o.line(io.out, detail.Message)
+	})
+}
+
+// wants applies the filters of the list to one message.
+func (o inboxOptions) wants(m protocol.Message, actor string, now time.Time) bool {
+	return (actor == "" || m.To == actor) &&
+		(o.state == "" || strings.EqualFold(m.State, o.state)) &&
+		(o.from == "" || m.From == o.from) &&
+		strings.Contains(m.Subject, o.subject) &&
+		!m.CreatedAt.After(now.Add(-time.Duration(o.older)))
+}
+
+// line is one message while following.
+func (o inboxOptions) line(w io.Writer, m protocol.Message) error {
+	if o.json {
+		return writeJSON(w, m)
+	}
+	now := time.Now()
+	parts := []string{clock(now, now), m.ID, m.To, stateOf(m, now), attempts(m)}
+	for _, more := range []string{m.Subject, claimOf(m)} {
+		if more != "" {
+			parts = append(parts, printable(more))
+		}
+	}
+	_, err := fmt.Fprintln(w, cutTo(strings.Join(parts, "  "), terminalWidth(w)))
+	return err
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sovereign-run/sovereign/protocol"
+)
+
+func newInboxShow(s *shared) *cobra.Command {
+	return &cobra.Command{
+		Use:   "show ID",
+		Short: "Show one message with its receipts, and why it is not running",
+		Long: `Show one message: its body and result, the receipt of each attempt, and, where
+it neither runs nor has ended, why not.`,
+		Example:           "  sovereign inbox show m42\n  sovereign inbox show m42 --json | jq -r .result",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeMessage(s),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return s.showMessage(cmd.Context(), streamsOf(cmd), args[0])
+		},
+	}
+}
+
+func (s *shared) showMessage(ctx context.Context, io streams, id string) error {
+	var m protocol.MessageDetail
+	if err := s.read(ctx, protocol.MethodInboxShow, protocol.InboxShowParams{ID: id}, &m); err != nil {
+		return err
+	}
+	if s.json {
+		return writeJSON(io.out, m)
+	}
+	return printMessage(io.out, m, time.Now(), terminalWidth(io.out))
+}
+
+func printMessage(w io.Writer, m protocol.MessageDetail, now time.Time, width int) error {
+	err := fields(w,
+		"id", m.ID,
+		"to", m.To,
+		"from", printable(m.From),
+		"subject", printable(m.Subject),
+		"state", stateOf(m.Message, now),
+		"why", printable(m.Why),
+		"sent", clock(m.CreatedAt, now)+", "+age(m.CreatedAt, now)+" ago",
+		"due", due(m.Message, now),
+		"ended", ended(m.Message, now),
+		"attempts", attempts(m.Message),
+		"claim", printable(runningClaim(m.Message)),
+		"priority", nonZero(m.Priority),
+		"group", printable(m.Group),
+		"key", printable(m.Key),
+		"headers", headerList(m.Headers),
+		"last failure", lastFailure(m.Message, now),
+	)
+	if err != nil {
+		return err
+	}
+	if err := printContent(w, fmt.Sprintf("body (%s)", size(int64(m.Size))), m.Body, m.BodyBase64); err != nil {
+		return err
+	}
+	if m.Result != nil || m.ResultBase64 != nil {
+		title := "result"
+		if m.ResultTruncated {
+			title = "result (its beginning)"
+		}
+		if err := printContent(w, title, m.Result, m.ResultBase64); err != nil {
+			return err
+		}
+	}
+	return printReceipts(w, m.Receipts, now, width)
+}
+
+func due(m protocol.Message, now time.Time) string {
+	if m.State != "NEW" || !m.AvailableAt.After(now) {
+		return ""
+	}
+	return clock(m.AvailableAt, now) + ", in " + short(m.AvailableAt.Sub(now))
+}
+
+func ended(m protocol.Message, now time.Time) string {
+	if m.EndedAt.IsZero() {
+		return ""
+	}
+	return clock(m.EndedAt, now) + ", " + age(m.EndedAt, now) + " ago"
+}
+
+func runningClaim(m protocol.Message) string {
+	if m.Claim == nil {
+		return ""
+	}
+	return claimOf(m)
+}
+
+func nonZero(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
+
+func headerList(h map[string]string) string {
+	var pairs []string
+	for _, k := range slices.Sorted(maps.Keys(h)) {
+		pairs = append(pairs, printable(k+"="+h[k]))
+	}
+	return strings.Join(pairs, ", ")
+}
+
+func lastFailure(m protocol.Message, now time.Time) string {
+	if m.LastFailure == nil {
+		return ""
+	}
+	text := fmt.Sprintf("%s, %s ago", m.LastFailure.Category, age(m.LastFailure.At, now))
+	if m.LastFailure.Reason != "" {
+		text += ": " + printable(m.LastFailure.Reason)
+	}
+	return text
+}
+
+// printContent writes a body or result, indented. What is not UTF-8 is only
+// measured: --json has it whole.
+func printContent(w io.Writer, title string, text *string, binary []byte) error {
+	var err error
+	switch {
+	case binary != nil:
+		_, err = fmt.Fprintf(w, "\n%s:\n  %s that are no UTF-8; see --json\n", title, plural(int64(len(binary)), "byte"))
+	case text == nil || *text == "":
+		return nil
+	default:
+		lines := strings.Split(strings.TrimSuffix(printableLines(*text), "\n"), "\n")
+		_, err = fmt.Fprintf(w, "\n%s:\n  %s\n", title, strings.Join(lines, "\n  "))
+	}
+	return err
+}
+
+func printReceipts(w io.Writer, receipts []protocol.Receipt, now time.Time, width int) error {
+	if len(receipts) == 0 {
+		return nil
+	}
+	if _, err := fmt.Fprintln(w); err != nil {
+		return err
+	}
+	t := table{columns: []column{{name: "ATTEMPT", number: true}, {name: "BY", gives: 5}, {name: "TOKEN", number: true}, {name: "STARTED"},
+		{name: "TOOK", number: true}, {name: "END"}, {name: "COUNTED"}, {name: "REASON", gives: 9}}}
+	for _, r := range receipts {
+		counted := "no"
+		if r.Counted {
+			counted = "yes"
+		}
+		t.add(strconv.Itoa(r.Attempt), fmt.Sprintf("%s/%d", r.Actor, r.Slot), r.Token.String(), clock(r.StartedAt, now),
+			short(r.EndedAt.Sub(r.StartedAt)), r.Category, counted, receiptReason(r))
+	}
+	return t.write(w, width)
+}
+
+func receiptReason(r protocol.Receipt) string {
+	switch {
+	case r.Reason != "":
+		return r.Reason
+	case r.Signal != "":
+		return "SIG" + strings.TrimPrefix(r.Signal, "SIG")
+	case r.ExitCode != nil && *r.ExitCode > 0:
+		return fmt.Sprintf("exit status %d", *r.ExitCode)
+	default:
+		return ""
+	}
+}

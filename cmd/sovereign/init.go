@@ -1,0 +1,106 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sovereign-run/sovereign/refusal"
+)
+
+func newInit() *cobra.Command {
+	return &cobra.Command{
+		Use:   "init [DIR]",
+		Short: "Write a small working actors.yaml and a worker",
+		Long: `Write a small working actors.yaml and the worker that it runs into DIR (default:
+the current folder), and say what to run next. Nothing that exists is
+overwritten.`,
+		Example: "  sovereign init\n  sovereign init greeter && cd greeter && sovereign run actors.yaml",
+		Args:    cobra.MaximumNArgs(1),
+		RunE:    func(cmd *cobra.Command, args []string) error { return initialize(cmd.OutOrStdout(), argOr(args, ".")) },
+	}
+}
+
+// argOr is the first argument, or other where there is none.
+func argOr(args []string, other string) string {
+	if len(args) == 0 {
+		return other
+	}
+	return args[0]
+}
+
+// A starter is one file of a new project.
+type starter struct {
+	name string
+	mode fs.FileMode
+	text string
+}
+
+func starters() []starter {
+	return []starter{
+		{"actors.yaml", 0o644, `# Who works here. Every key: docs/actors.md; checked by ` + "`sovereign check actors.yaml`" + `.
+version: 1
+actors:
+  hello:
+    command: [./hello.sh]      # run once for each message
+    timeout: 1m                # the longest that one message may take
+    retry: {max_attempts: 3}   # then it is DEAD, and waits for you in the inbox
+`},
+		{"hello.sh", 0o755, `#!/bin/sh
+# One message: its body is on stdin. What goes to stdout is its result, stderr is
+# the log. Exit 0 completes it; anything else fails this attempt, and it is
+# tried again.
+set -eu
+name=$(cat)
+echo "greeting $name: message $SOVEREIGN_MESSAGE_ID, attempt $SOVEREIGN_ATTEMPT" >&2
+echo "Hello, $name!"
+`},
+	}
+}
+
+// initialize writes the starters into dir, all of them or, where one exists
+// already, none.
+func initialize(w io.Writer, dir string) error {
+	for _, f := range starters() {
+		path := filepath.Join(dir, f.name)
+		switch _, err := os.Lstat(path); {
+		case err == nil:
+			return refusal.New(refusal.Failed, path+" exists already", "init overwrites nothing",
+				"choose another folder: sovereign init DIR")
+		case !errors.Is(err, fs.ErrNotExist):
+			return fmt.Errorf("look for %s: %w", path, err)
+		}
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("make the folder: %w", err)
+	}
+	for _, f := range starters() {
+		if err := writeNew(filepath.Join(dir, f.name), f.text, f.mode); err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "wrote %s\n", filepath.Join(dir, f.name))
+	}
+	fmt.Fprint(w, "\nnext:\n")
+	if dir != "." {
+		fmt.Fprintf(w, "  cd %s\n", shellQuote(dir))
+	}
+	_, err := fmt.Fprint(w, "  sovereign run actors.yaml             # here\n"+
+		"  sovereign send hello world --wait     # in another terminal\n"+
+		"  sovereign status\n")
+	return err
+}
+
+// writeNew writes a file that must not exist yet.
+func writeNew(path, text string, mode fs.FileMode) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
+}

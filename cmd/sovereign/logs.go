@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sovereign-run/sovereign/protocol"
+	"github.com/sovereign-run/sovereign/supervisor/capture"
+)
+
+type logsOptions struct {
+	*shared
+	slot, lines int
+	follow      bool
+}
+
+func newLogs(s *shared) *cobra.Command {
+	o := logsOptions{shared: s}
+	cmd := &cobra.Command{
+		Use:   "logs ACTOR",
+		Short: "Show what an actor's processes wrote",
+		Long: `Show the last lines that an actor's processes wrote, over rotated files too. The
+files themselves are logs/ACTOR.SLOT.log in the store's folder, byte for byte as
+written. It works whether or not a supervisor runs.`,
+		Example: `  sovereign logs resize
+  sovereign logs resize -f --slot 2
+  sovereign logs resize --lines -1 --json | jq -r 'select(.stream == "stderr").text'`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeActor(s),
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), streamsOf(cmd), args[0]) },
+	}
+	cmd.Flags().IntVar(&o.slot, "slot", 0, "only of slot `N` (0: all)")
+	cmd.Flags().IntVarP(&o.lines, "lines", "n", 100, "the last `N` lines (-1: all that are kept)")
+	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "go on as lines are written")
+	return cmd
+}
+
+func (o logsOptions) run(ctx context.Context, io streams, actor string) error {
+	dir := filepath.Join(locate(o.data, os.Getenv).data, logsFolder)
+	query := capture.Query{Actor: actor, Slot: o.slot, Lines: o.lines}
+	show := o.printer(io.out)
+	shown := false
+	emit := func(l capture.Line) error {
+		shown = true
+		return show(l)
+	}
+	if o.follow {
+		ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+		defer stop()
+		if err := o.known(ctx, actor); err != nil {
+			return err
+		}
+		return capture.Follow(ctx, dir, query, emit)
+	}
+	if err := capture.Last(dir, query, emit); err != nil || shown {
+		return err
+	}
+	return o.known(ctx, actor)
+}
+
+// known refuses, unknown_actor, the name of an actor that never was. It is asked
+// where there is nothing to show: logs are read without a supervisor or lock.
+func (o logsOptions) known(ctx context.Context, actor string) error {
+	return o.read(ctx, protocol.MethodStatus, protocol.StatusParams{Actor: actor}, nil)
+}
+
+// logsFolder is where a store keeps its logs (docs/interface.md).
+const logsFolder = "logs"
+
+// logLine is one line as programs read it.
+type logLine struct {
+	Time    *time.Time `json:"time"` // null where it is not known
+	Actor   string     `json:"actor"`
+	Slot    int        `json:"slot"`
+	Stream  string     `json:"stream"`
+	Process string     `json:"process"`
+	Text    *string    `json:"text,omitempty"`
+	Base64  []byte     `json:"text_base64,omitempty"` // where it is no UTF-8
+	Partial bool       `json:"partial"`
+}
+
+func (o logsOptions) printer(w io.Writer) func(capture.Line) error {
+	if o.json {
+		return func(l capture.Line) error { return writeJSON(w, jsonLine(l)) }
+	}
+	colour := prefixColour(w)
+	return func(l capture.Line) error {
+		before, after := colour(l.Actor)
+		_, err := fmt.Fprintf(w, "%s%s.%d |%s %s\n", before, l.Actor, l.Slot, after, l.Text)
+		return err
+	}
+}
+
+func jsonLine(l capture.Line) logLine {
+	out := logLine{Actor: l.Actor, Slot: l.Slot, Stream: l.Stream, Process: l.Process, Partial: l.Partial}
+	if !l.Time.IsZero() {
+		out.Time = new(l.Time.UTC())
+	}
+	if utf8.Valid(l.Text) {
+		out.Text = new(string(l.Text))
+	} else {
+		out.Base64 = l.Text
+	}
+	return out
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"github.com/sovereign-run/sovereign/fence"
+	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/protocol"
+	"github.com/sovereign-run/sovereign/server"
+	"github.com/sovereign-run/sovereign/supervisor"
+)
+
+// An operator is a running supervisor as people ask it (server.Supervisor).
+type operator struct {
+	*supervisor.Supervisor
+	box     *mailbox.Box
+	config  string // path of actors.yaml
+	started time.Time
+}
+
+var _ server.Supervisor = operator{}
+
+// Status is the supervisor's status on the wire.
+func (o operator) Status() protocol.Status {
+	out := protocol.Status{Supervisor: protocol.SupervisorStatus{StartedAt: o.started.UTC(), Config: o.config}}
+	for _, a := range o.Supervisor.Status() {
+		actor := protocol.ActorStatus{Actor: a.Actor, Mode: string(a.Mode), State: a.State, Paused: a.Paused}
+		for _, s := range a.Slots {
+			slot := o.slot(a.Actor, s)
+			if actor.Why == "" && slot.State == a.State {
+				actor.Why = slot.Why
+			}
+			actor.Slots = append(actor.Slots, slot)
+		}
+		out.Actors = append(out.Actors, actor)
+	}
+	return out
+}
+
+func (o operator) slot(actor string, s supervisor.SlotStatus) protocol.SlotStatus {
+	out := protocol.SlotStatus{Slot: s.Slot, State: s.State, PID: s.PID, Process: s.Process,
+		Uptime: protocol.Duration(s.Uptime.Round(time.Millisecond)), Restarts: s.Restarts, Why: s.Why}
+	if s.Lease.Token != 0 {
+		out.Lease = &protocol.SlotLease{Token: protocol.Token(s.Lease.Token), RemainingMS: s.Lease.Remaining.Milliseconds()}
+	}
+	return out
+}
+
+// Pause and Resume also tell the journal, so that those who follow it see why
+// nothing is delivered, or that it is again.
+func (o operator) Pause(ctx context.Context, actor string) error {
+	return o.noted(o.Supervisor.Pause(ctx, actor), "paused", actor)
+}
+
+func (o operator) Resume(ctx context.Context, actor string) error {
+	return o.noted(o.Supervisor.Resume(ctx, actor), "resumed", actor)
+}
+
+func (o operator) noted(err error, kind, actor string) error {
+	if err == nil {
+		o.box.Note(mailbox.Event{Kind: kind, Actor: actor, Text: "by an operator"})
+	}
+	return err
+}
+
+// Cancel ends a running attempt that the mailbox has marked cancelled.
+func (o operator) Cancel(ctx context.Context, _ fence.Holder, ref mailbox.Ref) error {
+	_, err := o.Supervisor.Cancel(ctx, ref.ID)
+	return err
+}
+
+// channels gives the supervisor the server that is made after it: the server
+// asks the supervisor who lives, the supervisor has the server talk to those who
+// live.
+type channels struct{ server *server.Server }
+
+func (c *channels) Attach(conn net.Conn, h fence.Holder) supervisor.Channel {
+	return c.server.Attach(conn, h)
+}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sovereign-run/sovereign/fence"
+	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/recovery"
+	"github.com/sovereign-run/sovereign/store/bolt"
+	"github.com/sovereign-run/sovereign/supervisor"
+	"github.com/sovereign-run/sovereign/supervisor/process"
+)
+
+type recoverOptions struct {
+	*shared
+	acceptRollback bool
+}
+
+func newRecover(s *shared) *cobra.Command {
+	o := recoverOptions{shared: s}
+	cmd := &cobra.Command{
+		Use:   "recover",
+		Short: "Put a stopped store in order",
+		Long: `Do on a stopped store what run does before it starts anything: end the processes
+that a killed supervisor left, then make one pass over the store. It reports expired
+leases, sweeps expired claims, recovers abandoned attempts and reclaims workspaces,
+prints what it did, and exits with 0. While a supervisor runs it is refused,
+store_locked.
+
+With --accept-rollback a store that is refused as store_rolled_back is accepted as
+it is: its tokens go on in a new epoch, and what it holds as claimed is PARKED.`,
+		Example: "  sovereign recover\n  sovereign recover --data /var/lib/jobs --json",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), streamsOf(cmd)) },
+	}
+	cmd.Flags().BoolVar(&o.acceptRollback, "accept-rollback", false, "accept a store that is older than its high-water mark")
+	return cmd
+}
+
+func (o recoverOptions) run(ctx context.Context, io streams) (err error) {
+	at := locate(o.data, os.Getenv)
+	if at.inherited.Process != "" {
+		return orphaned(nil)
+	}
+	if err := mustExist(at.data); err != nil {
+		return err
+	}
+	db, err := openAlone(ctx, at.data, bolt.Options{AcceptRollback: o.acceptRollback})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	done, err := reconcile(ctx, db, at.data, slog.New(newTextLog(io.err, slog.LevelWarn, colourful(io.err))))
+	if err != nil {
+		return err
+	}
+	if o.json {
+		return writeJSON(io.out, done)
+	}
+	return done.print(io.out)
+}
+
+// A reconciliation is what recover did, as programs read it.
+type reconciliation struct {
+	LeftoversEnded int            `json:"leftovers_ended"` // processes
+	Stuck          []string       `json:"stuck"`           // slots of which something does not die
+	ExpiredLeases  []string       `json:"expired_leases"`  // slots
+	DamagedLeases  []string       `json:"damaged_leases"`  // slots
+	Swept          []recoveredRef `json:"swept"`
+	Recovered      []recoveredRef `json:"recovered"`
+	Released       []string       `json:"released"` // slots
+	Workspaces     []string       `json:"workspaces"`
+}
+
+// recoveredRef is a claim that was ended.
+type recoveredRef struct {
+	ID    string      `json:"id"`
+	Token fence.Token `json:"token"`
+}
+
+// reconcile ends leftovers, then makes the pass of P5. The caller holds the lock.
+func reconcile(ctx context.Context, db *bolt.DB, data string, log *slog.Logger) (_ reconciliation, err error) {
+	box, err := mailbox.Open(ctx, db, leasesOf(db), mailbox.Options{Log: log})
+	if err != nil {
+		return reconciliation{}, err
+	}
+	defer func() { err = errors.Join(err, box.Close()) }()
+	if err := box.Load(ctx); err != nil {
+		return reconciliation{}, err
+	}
+	host, err := process.NewHost(log)
+	if err != nil {
+		return reconciliation{}, fmt.Errorf("prepare to end leftovers: %w", err)
+	}
+	defer func() { err = errors.Join(err, host.Close()) }()
+	ended, stuck, err := supervisor.EndLeftovers(ctx, host, box.Leases(), data)
+	if err != nil {
+		return reconciliation{}, err
+	}
+	report, err := recovery.New(box, recovery.NewWorkspaces(data), log).Reconcile(ctx)
+	if err != nil {
+		return reconciliation{}, err
+	}
+	return told(ended, stuck, report), nil
+}
+
+// told is a report as programs read it: lists are never null.
+func told(ended int, stuck map[fence.Slot]error, r recovery.Report) reconciliation {
+	out := reconciliation{LeftoversEnded: ended, Stuck: []string{}, ExpiredLeases: recordSlots(r.ExpiredLeases),
+		DamagedLeases: recordSlots(r.DamagedLeases), Swept: refs(r.Swept), Recovered: refs(r.Recovered),
+		Released: []string{}, Workspaces: append([]string{}, r.Workspaces...)}
+	for slot, err := range stuck {
+		out.Stuck = append(out.Stuck, fmt.Sprintf("%s: %v", slot, err))
+	}
+	slices.Sort(out.Stuck)
+	for _, slot := range r.Released {
+		out.Released = append(out.Released, slot.String())
+	}
+	return out
+}
+
+func recordSlots(records []fence.Record) []string {
+	out := []string{}
+	for _, r := range records {
+		out = append(out, r.Slot.String())
+	}
+	return out
+}
+
+func refs(list []mailbox.Ref) []recoveredRef {
+	out := []recoveredRef{}
+	for _, ref := range list {
+		out = append(out, recoveredRef{ID: ref.ID.String(), Token: ref.Token})
+	}
+	return out
+}
+
+func (r reconciliation) print(w io.Writer) error {
+	lines := 0
+	say := func(format string, args ...any) {
+		lines++
+		fmt.Fprintf(w, format+"\n", args...)
+	}
+	if r.LeftoversEnded > 0 {
+		say("ended %d leftover processes", r.LeftoversEnded)
+	}
+	for _, s := range r.Stuck {
+		say("stuck %s", s)
+	}
+	for _, s := range r.ExpiredLeases {
+		say("lease of %s had expired", s)
+	}
+	for _, s := range r.DamagedLeases {
+		say("lease of %s cannot be read: sovereign lease reset %s", s, s)
+	}
+	for _, ref := range r.Swept {
+		say("swept %s, token %s: its claim had expired", ref.ID, ref.Token)
+	}
+	for _, ref := range r.Recovered {
+		say("recovered %s, token %s: worker_lost", ref.ID, ref.Token)
+	}
+	for _, s := range r.Released {
+		say("released the lease of %s", s)
+	}
+	for _, path := range r.Workspaces {
+		say("reclaimed %s", printable(path))
+	}
+	if lines == 0 {
+		say("nothing to recover")
+	}
+	return nil
+}

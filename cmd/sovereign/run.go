@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sovereign-run/sovereign/config"
+	"github.com/sovereign-run/sovereign/store/bolt"
+)
+
+type runOptions struct {
+	*shared
+	logFormat string
+	verbose   bool
+	drain     bool
+}
+
+func newRun(s *shared) *cobra.Command {
+	o := runOptions{shared: s}
+	cmd := &cobra.Command{
+		Use:   "run actors.yaml",
+		Short: "Supervise the actors of a file, in the foreground",
+		Long: `Start the actors of the file and supervise them until told to stop. What the
+children write is shown with the name of their actor in front, and kept in logs/ in
+the store's folder.
+
+SIGINT (Ctrl-C), SIGTERM and SIGHUP (the terminal was closed) stop everything in
+order: workers are told, given their stop.timeout, then killed with all that they
+started; the exit status is 0. A second signal kills at once. Under nohup SIGHUP
+stays ignored.
+
+What a supervisor that was killed left behind is ended and recovered before
+anything is started. With --drain it ends once no declared actor has a message
+that waits or runs: exit status 0, or 1 if any became DEAD or PARKED meanwhile or
+if what is left belongs to actors that nobody works for.`,
+		Example: `  sovereign run actors.yaml
+  sovereign run actors.yaml --drain
+  sovereign run /etc/jobs/actors.yaml --data /var/lib/jobs --log-format json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), streamsOf(cmd), args[0]) },
+	}
+	cmd.Flags().StringVar(&o.logFormat, "log-format", "text", "text or json: how the supervisor's own log, and its children's lines, are written")
+	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "log every step")
+	cmd.Flags().BoolVar(&o.drain, "drain", false, "end once nothing is left to do")
+	_ = cmd.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func (o runOptions) run(ctx context.Context, io streams, path string) (err error) {
+	log, err := o.logger(io.err)
+	if err != nil {
+		return err
+	}
+	file, err := config.Load(path)
+	if err != nil {
+		return err
+	}
+	if o.data != "" {
+		if file.Data, err = filepath.Abs(o.data); err != nil {
+			return fmt.Errorf("find the store: %w", err)
+		}
+	}
+	if locate(file.Data, os.Getenv).inherited.Process != "" {
+		return orphaned(nil)
+	}
+	db, err := openAlone(ctx, file.Data, bolt.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	return o.serve(ctx, io, file, db, log)
+}
+
+// logger is the log of the supervisor itself.
+func (o runOptions) logger(w io.Writer) (*slog.Logger, error) {
+	level := slog.LevelInfo
+	if o.verbose {
+		level = slog.LevelDebug
+	}
+	switch o.logFormat {
+	case "text":
+		return slog.New(newTextLog(w, level, colourful(w))), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level})), nil
+	default:
+		return nil, usage(fmt.Sprintf("%q is no log format", cutTo(printable(o.logFormat), 40)), "the formats are text and json", "--log-format text")
+	}
+}

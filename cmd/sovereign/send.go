@@ -1,0 +1,258 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sovereign-run/sovereign/protocol"
+	"github.com/sovereign-run/sovereign/refusal"
+)
+
+type sendOptions struct {
+	*shared
+	file, subject, from, key, group, id string
+	headers                             headers
+	keyTTL, delay, ttl, timeout         span
+	at                                  instant
+	priority                            int
+	token                               token
+	wait, now                           bool
+}
+
+func newSend(s *shared) *cobra.Command {
+	o := sendOptions{shared: s, headers: headers{}}
+	cmd := &cobra.Command{
+		Use:   "send ACTOR [BODY|-]",
+		Short: "Send a message; it is durable once the command returns",
+		Long: `Send a message to an actor and print its id. It is durable once the command
+returns, whether or not a supervisor runs. The body is BODY, with - the standard
+input, with --file a file, else empty.
+
+A key makes a send repeatable: the same content again returns the first id, other
+content is refused (duplicate_key).
+
+Within a task every send is staged: it becomes visible when the task's message is
+completed, and not at all if that fails; --now sends at once. A long-lived worker
+stages with --id and --token of its claim.
+
+With --wait the result is printed once the message has ended; the exit status is 0
+for DONE, 1 for DEAD, PARKED, a message that is gone, or a timeout.`,
+		Example: `  sovereign send resize picture.png
+  sovereign send resize --file job.json --subject nightly --key job-17
+  tar c src | sovereign send build - --delay 10m --header kind=tar
+  sovereign send hello world --wait --timeout 30s`,
+		Args:              cobra.RangeArgs(1, 2),
+		ValidArgsFunction: completeActor(s),
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), streamsOf(cmd), args) },
+	}
+	f := cmd.Flags()
+	f.StringVarP(&o.file, "file", "f", "", "read the body from this `file`")
+	f.StringVarP(&o.subject, "subject", "s", "", "what it is about, for people")
+	f.StringVar(&o.from, "from", "", "the `sender` (a worker sends as its actor)")
+	f.Var(o.headers, "header", "a header, `key=value`; may be repeated")
+	f.StringVar(&o.key, "key", "", "idempotency `key`, per recipient")
+	f.Var(&o.keyTTL, "key-ttl", "hold the key for so long (default: while the message exists)")
+	f.Var(&o.delay, "delay", "deliver it only after so long")
+	f.Var(&o.at, "at", "deliver it only at this time (RFC 3339, or local without a zone)")
+	f.IntVar(&o.priority, "priority", 0, "from -100 to 100, higher first")
+	f.StringVar(&o.group, "group", "", "`group` that is recorded with it")
+	f.Var(&o.ttl, "ttl", "give it up (DEAD) when it has waited for so long")
+	f.BoolVarP(&o.wait, "wait", "w", false, "wait for its end and print the result")
+	f.Var(&o.timeout, "timeout", "with --wait: at most so long (default: for ever)")
+	f.BoolVar(&o.now, "now", false, "within a task: send at once instead of with the completion")
+	f.StringVar(&o.id, "id", "", "stage it with the claim of this message `ID`")
+	f.Var(&o.token, "token", "the claim's token, with --id")
+	cmd.MarkFlagsMutuallyExclusive("delay", "at")
+	cmd.MarkFlagsMutuallyExclusive("now", "id")
+	cmd.MarkFlagsMutuallyExclusive("now", "token")
+	return cmd
+}
+
+func (o sendOptions) run(ctx context.Context, io streams, args []string) error {
+	at := locate(o.data, os.Getenv)
+	claim, err := o.claim(at, os.Getenv)
+	if err != nil {
+		return err
+	}
+	if err := o.possible(at, claim, args); err != nil {
+		return err
+	}
+	body, err := content(io.in, args[1:], o.file)
+	if err != nil {
+		return err
+	}
+	params := protocol.SendParams{Outgoing: o.outgoing(args[0], body), From: o.from, Claim: claim}
+	var sent protocol.SendResult
+	if at.inherited.Process != "" {
+		params.Identity = at.inherited
+		err = askWorker(ctx, at, protocol.MethodSend, params, &sent)
+	} else {
+		err = o.write(ctx, protocol.MethodSend, params, &sent)
+	}
+	switch {
+	case err != nil:
+		return err
+	case o.wait:
+		return o.await(ctx, io, at, sent.ID)
+	}
+	return o.tell(io, sent, claim)
+}
+
+// claim is the claim with which the message is staged: the one of the flags, in
+// a task the task's own, else nil.
+func (o sendOptions) claim(at place, getenv func(string) string) (*protocol.ClaimRef, error) {
+	switch {
+	case (o.id == "") != (o.token == 0):
+		return nil, usage("--id and --token go together", "a claim is named by both", "give both, or neither")
+	case at.inherited.Process == "" && o.id != "":
+		return nil, usage("only a worker can stage a message", "--id and --token name a claim, and this is no worker's process",
+			"leave them out, or run the command within a worker")
+	case at.inherited.Process == "" || o.now:
+		return nil, nil
+	case o.id != "":
+		return &protocol.ClaimRef{ID: o.id, Token: protocol.Token(o.token)}, nil
+	case getenv("SOVEREIGN_MESSAGE_ID") == "":
+		return nil, nil
+	}
+	own, err := parseToken("SOVEREIGN_CLAIM_TOKEN", getenv("SOVEREIGN_CLAIM_TOKEN"))
+	if err != nil {
+		return nil, err
+	}
+	return &protocol.ClaimRef{ID: getenv("SOVEREIGN_MESSAGE_ID"), Token: own}, nil
+}
+
+// possible refuses at once what cannot work whatever the store says.
+func (o sendOptions) possible(at place, claim *protocol.ClaimRef, args []string) error {
+	switch {
+	case o.wait && claim != nil:
+		return usage("cannot wait for a staged message", "it is sent only when this process completes its own message",
+			"send it with --now, or leave --wait out")
+	case o.timeout != 0 && !o.wait:
+		return usage("--timeout needs --wait", "only waiting takes time", "add --wait, or leave --timeout out")
+	case o.from != "" && at.inherited.Process != "":
+		return usage("a worker sends as its actor", "--from was given within a worker's process", "leave --from out")
+	case len(args) == 2 && o.file != "":
+		return usage("two bodies were given", "BODY and --file exclude each other", "give one of them")
+	}
+	return nil
+}
+
+func (o sendOptions) outgoing(to string, body []byte) protocol.Outgoing {
+	return protocol.Outgoing{To: to, Body: body, Subject: o.subject, Headers: o.headers, Key: o.key,
+		KeyTTL: protocol.Duration(o.keyTTL), Delay: protocol.Duration(o.delay), At: o.at.Time,
+		Priority: o.priority, Group: o.group, TTL: protocol.Duration(o.ttl)}
+}
+
+// tell prints the id, alone, and what a person may want to know beside it.
+func (o sendOptions) tell(io streams, sent protocol.SendResult, claim *protocol.ClaimRef) error {
+	if o.json {
+		return writeJSON(io.out, sent)
+	}
+	if _, err := fmt.Fprintln(io.out, sent.ID); err != nil {
+		return err
+	}
+	switch {
+	case sent.Duplicate:
+		fmt.Fprintln(io.err, "the same message was sent before; nothing new was sent")
+	case claim != nil:
+		fmt.Fprintf(io.err, "staged until %s completes\n", claim.ID)
+	case sent.Recipient != "":
+		fmt.Fprintf(io.err, "note: %s\n", printable(sent.Recipient))
+	}
+	return nil
+}
+
+// content is a body or result: the argument, with - the standard input, with a
+// file name that file, else nothing.
+func content(stdin io.Reader, args []string, file string) ([]byte, error) {
+	switch {
+	case file == "-" || len(args) > 0 && args[0] == "-":
+		return readContent(stdin, "the standard input")
+	case file != "":
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, usage("read the body from "+file, reason(err), "")
+		}
+		defer f.Close()
+		return readContent(f, file)
+	case len(args) > 0:
+		return []byte(args[0]), nil
+	}
+	return nil, nil
+}
+
+// maxContent is more than any store takes; it bounds what is read into memory.
+const maxContent = 6 << 20
+
+func readContent(r io.Reader, name string) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(r, maxContent+1))
+	switch {
+	case err != nil:
+		return nil, usage("read the body from "+name, reason(err), "")
+	case len(b) > maxContent:
+		return nil, refusal.New(refusal.MessageTooLarge, "the body is too large", "it is larger than "+size(maxContent),
+			"keep the data in a file and send its path")
+	}
+	return b, nil
+}
+
+// reason is the last part of a system's error: without the call and path.
+func reason(err error) string {
+	text := err.Error()
+	return text[strings.LastIndex(text, ": ")+len(": "):]
+}
+
+// await waits for the end of a message over however many supervisors.
+func (o sendOptions) await(ctx context.Context, io streams, at place, id string) error {
+	if o.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(o.timeout))
+		defer cancel()
+	}
+	detail, err := awaitEnd(ctx, at, id)
+	switch {
+	case refusal.Has(err, refusal.MessageMissing):
+		return statusError{exitFailed, err}
+	case err != nil && ctx.Err() == context.DeadlineExceeded:
+		return refusal.New(refusal.Failed, id+" has not ended within "+o.timeout.String(), "",
+			"see `sovereign inbox show "+id+"`").Later()
+	case err != nil:
+		return err
+	}
+	if err := o.printResult(io, detail); err != nil {
+		return err
+	}
+	if detail.State != "DONE" {
+		return statusError{status: exitFailed}
+	}
+	return nil
+}
+
+func (o sendOptions) printResult(io streams, m protocol.MessageDetail) error {
+	if o.json {
+		return writeJSON(io.out, m)
+	}
+	if m.State != "DONE" {
+		why := lastFailure(m.Message, time.Now())
+		if why == "" {
+			why = m.Why
+		}
+		fmt.Fprint(io.err, explain(refusal.New(refusal.Failed, m.ID+" is "+m.State, why, "see `sovereign inbox show "+m.ID+"`")))
+		return nil
+	}
+	result := m.ResultBase64
+	if m.Result != nil {
+		result = []byte(*m.Result)
+	}
+	_, err := io.out.Write(result)
+	if err == nil && m.ResultTruncated {
+		fmt.Fprintf(io.err, "this is only the beginning of the result; see `sovereign inbox show %s`\n", m.ID)
+	}
+	return err
+}

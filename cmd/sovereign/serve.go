@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	oklog "github.com/oklog/run"
+
+	"github.com/sovereign-run/sovereign/config"
+	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/recovery"
+	"github.com/sovereign-run/sovereign/server"
+	"github.com/sovereign-run/sovereign/store/bolt"
+	"github.com/sovereign-run/sovereign/supervisor"
+	"github.com/sovereign-run/sovereign/supervisor/process"
+)
+
+// serve builds every part of a supervisor once, in the order in which they depend
+// on each other, and runs them until the first is to stop. When it returns,
+// nothing runs any more. It returns nil after a signal or a shutdown.
+func (o runOptions) serve(ctx context.Context, io streams, file *config.File, db *bolt.DB, log *slog.Logger) (err error) {
+	service := takeNotifier()
+	signals := catchSignals() // before the host, which no longer knows what was ignored
+	defer signals.stop()
+
+	box, err := mailbox.Open(ctx, db, leasesOf(db), mailbox.Options{Log: log})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, box.Close()) }()
+	if err := box.SetActors(ctx, policies(file.Actors)); err != nil {
+		return err
+	}
+	if err := box.Load(ctx); err != nil {
+		return err
+	}
+	since, err := lastEvent(ctx, box)
+	if err != nil {
+		return err
+	}
+	rec := recovery.New(box, recovery.NewWorkspaces(file.Data), log)
+
+	host, err := process.NewHost(log)
+	if err != nil {
+		return fmt.Errorf("prepare to own children: %w", err)
+	}
+	defer func() { err = errors.Join(err, host.Close()) }()
+	console := o.console(io.out)
+	defer closeConsole(console)
+
+	controlSocket, err := server.ListenControl(file.Data)
+	if err != nil {
+		return err
+	}
+	defer controlSocket.Close()
+	workerSocket, err := server.ListenWorker(file.Data)
+	if err != nil {
+		return err
+	}
+	defer workerSocket.Close()
+
+	wires := &channels{}
+	sup := supervisor.New(file.Actors, box, rec, host, supervisor.Options{Data: file.Data, Socket: workerSocket.Path(),
+		Attacher: wires, Console: console, Environ: os.Environ(), Failed: db.Failed(), Log: log})
+	people := operator{Supervisor: sup, box: box, config: file.Path, started: time.Now()}
+	wires.server = server.New(box, server.NewControl(box, people, thisBuild().Version, file.Data), sup, log)
+
+	o.greet(io.err, file)
+	var g oklog.Group
+	var failure error // of the supervisor, whoever stopped first
+
+	// What the supervisor needs until its last child has ended: workers complete
+	// and renew while they stop. Nobody interrupts these; the supervisor's end
+	// does.
+	needed, notNeeded := context.WithCancel(context.WithoutCancel(ctx))
+	defer notNeeded()
+	for _, part := range []func(context.Context) error{
+		func(ctx context.Context) error { return wires.server.Serve(ctx, controlSocket, workerSocket) },
+		box.Run,
+		rec.Run,
+	} {
+		g.Add(func() error { return unlessEnded(needed, part(needed)) }, func(error) {})
+	}
+	{ // The supervisor stops in order when anything else stops, and then all is over.
+		running, stop := context.WithCancelCause(ctx)
+		g.Add(func() error {
+			defer notNeeded()
+			failure = sup.Run(running)
+			return failure
+		}, func(err error) { stop(err) })
+	}
+	{ // The first signal stops; the second one, until the end, hurries.
+		g.Add(func() error { return signals.first(io.err, sup.Hurry) }, func(error) { signals.release() })
+	}
+	{ // The service manager is told that all is up, and that it ends.
+		watching, stop := context.WithCancel(ctx)
+		g.Add(func() error { return tellService(watching, service, box, sup, file.Actors, log) }, func(error) {
+			stop()
+			_ = service.tell("STOPPING=1")
+		})
+	}
+	if o.drain {
+		watching, stop := context.WithCancel(ctx)
+		g.Add(func() error { return untilDrained(watching, box, sup, since, file.Actors) }, func(error) { stop() })
+	}
+	err = g.Run()
+	if failure != nil {
+		return failure
+	}
+	return unlessAsked(err)
+}
+
+// lastEvent is where the journal ends before the run begins.
+func lastEvent(ctx context.Context, box *mailbox.Box) (uint64, error) {
+	last, err := box.LastEvents(ctx, 1)
+	if err != nil || len(last) == 0 {
+		return 0, err
+	}
+	return last[0].Seq, nil
+}
+
+// unlessEnded is err, unless ctx has ended: that is how a part is told to end.
+func unlessEnded(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// unlessAsked is err, unless it says that the end was asked for: by a signal, or
+// by --drain with nothing left to do.
+func unlessAsked(err error) error {
+	if errors.Is(err, errStopped) || errors.Is(err, errDrained) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+)
+
+// errStopped says that a signal asked for the end: a clean one.
+var errStopped = errors.New("stopped by a signal")
+
+// interruptions are the signals that stop a run. SIGHUP, the end of the terminal,
+// is one of them, unless it was ignored when the program started (nohup).
+type interruptions struct {
+	got      chan os.Signal
+	broken   chan os.Signal // SIGPIPE, which nobody reads: a closed terminal ends no supervisor
+	released chan struct{}
+	once     sync.Once
+	hurrying sync.WaitGroup
+}
+
+func catchSignals() *interruptions {
+	i := &interruptions{got: make(chan os.Signal, 8), broken: make(chan os.Signal, 1), released: make(chan struct{})}
+	stops := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		stops = append(stops, syscall.SIGHUP)
+	}
+	signal.Notify(i.got, stops...)
+	signal.Notify(i.broken, syscall.SIGPIPE)
+	return i
+}
+
+// first waits for the first signal, says what a second one does, and returns
+// errStopped; from then on each further signal calls hurry. It returns nil when
+// released before.
+func (i *interruptions) first(w io.Writer, hurry func()) error {
+	select {
+	case s := <-i.got:
+		fmt.Fprintf(w, "%s\n", stopNotice(s))
+		i.hurrying.Go(func() { i.further(w, hurry) })
+		return errStopped
+	case <-i.released:
+		// Something else stops the run: a signal now hurries it.
+		i.hurrying.Go(func() { i.further(w, hurry) })
+		return nil
+	}
+}
+
+func stopNotice(s os.Signal) string {
+	if s == syscall.SIGINT {
+		return "\nstopping; press Ctrl-C again to kill everything at once"
+	}
+	return "stopping; a second signal kills everything at once"
+}
+
+func (i *interruptions) further(w io.Writer, hurry func()) {
+	for s := range i.got {
+		fmt.Fprintf(w, "%v: killing everything\n", s)
+		hurry()
+	}
+}
+
+// release lets first return.
+func (i *interruptions) release() { i.once.Do(func() { close(i.released) }) }
+
+// stop ends the watch; signals have their default effect again.
+func (i *interruptions) stop() {
+	signal.Stop(i.got)
+	signal.Stop(i.broken)
+	close(i.got)
+	i.hurrying.Wait()
+}

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sovereign-run/sovereign/protocol"
+)
+
+type statusOptions struct {
+	*shared
+	watch, check bool
+}
+
+func newStatus(s *shared) *cobra.Command {
+	o := statusOptions{shared: s}
+	cmd := &cobra.Command{
+		Use:   "status [ACTOR]",
+		Short: "Show actors, their processes, leases and inboxes",
+		Long: `Show every actor, or one: for each slot its state, pid, uptime, restarts, and the
+token of its lease with the time left; and how many messages its inbox holds in
+each state. Without a supervisor it shows what is on record.
+
+With --check nothing is printed while all is well; the exit status is 1 when no
+supervisor runs, an actor is failed, or dead letters wait.`,
+		Example: `  sovereign status
+  sovereign status resize --json
+  sovereign status --check || mail -s "sovereign" ops@example.org < /dev/null`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completeActor(s),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.run(cmd.Context(), streamsOf(cmd), argOr(args, ""))
+		},
+	}
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "show it again whenever something happens")
+	cmd.Flags().BoolVar(&o.check, "check", false, "exit 1 unless all is well")
+	cmd.MarkFlagsMutuallyExclusive("watch", "check")
+	return cmd
+}
+
+func (o statusOptions) run(ctx context.Context, io streams, actor string) error {
+	if o.watch {
+		return o.watchStatus(ctx, io, actor)
+	}
+	status, err := o.fetch(ctx, actor)
+	switch {
+	case err != nil:
+		return err
+	case o.check:
+		return o.judge(io, status)
+	case o.json:
+		return writeJSON(io.out, status)
+	}
+	return printStatus(io.out, status, terminalWidth(io.out))
+}
+
+func (o statusOptions) fetch(ctx context.Context, actor string) (protocol.Status, error) {
+	var status protocol.Status
+	err := o.read(ctx, protocol.MethodStatus, protocol.StatusParams{Actor: actor}, &status)
+	return status, err
+}
+
+// judge ends with exit status 1 and the reasons where something is not well.
+func (o statusOptions) judge(io streams, status protocol.Status) error {
+	reasons := unwell(status)
+	if o.json {
+		if err := writeJSON(io.out, map[string]any{"ok": len(reasons) == 0, "reasons": reasons}); err != nil {
+			return err
+		}
+	} else {
+		for _, reason := range reasons {
+			fmt.Fprintln(io.out, reason)
+		}
+	}
+	if len(reasons) > 0 {
+		return statusError{status: exitFailed}
+	}
+	return nil
+}
+
+// unwell says what a person must look at; never nil.
+func unwell(status protocol.Status) []string {
+	reasons := []string{}
+	if status.Supervisor.State == stateStopped {
+		reasons = append(reasons, "no supervisor runs")
+	}
+	for _, a := range status.Actors {
+		if a.State == stateFailed {
+			reasons = append(reasons, strings.TrimSuffix(fmt.Sprintf("%s is failed: %s", a.Actor, printable(a.Why)), ": "))
+		}
+		if a.Inbox.Dead > 0 {
+			reasons = append(reasons, fmt.Sprintf("%s has %s: sovereign inbox %s --state DEAD", a.Actor, plural(a.Inbox.Dead, "dead letter"), a.Actor))
+		}
+	}
+	return reasons
+}
+
+const (
+	stateStopped = "stopped"
+	stateFailed  = "failed"
+)
+
+func printStatus(w io.Writer, status protocol.Status, width int) error {
+	if _, err := fmt.Fprintln(w, cutTo(headline(status.Supervisor), width)); err != nil {
+		return err
+	}
+	if len(status.Actors) == 0 {
+		_, err := fmt.Fprintln(w, "no actors on record")
+		return err
+	}
+	t := table{columns: []column{{name: "ACTOR", gives: 5}, {name: "STATE", gives: 4}, {name: "PID", number: true},
+		{name: "UP", number: true}, {name: "RESTARTS", number: true}, {name: "LEASE", gives: 3},
+		{name: "NEW", number: true}, {name: "CLAIMED", number: true}, {name: "DONE", number: true},
+		{name: "DEAD", number: true}, {name: "PARKED", number: true}}}
+	var notes []string
+	for _, a := range status.Actors {
+		addActor(&t, a)
+		if a.Why != "" {
+			notes = append(notes, a.Actor+": "+printable(a.Why))
+		}
+		for _, s := range a.Slots {
+			if s.Why != "" && s.Why != a.Why {
+				notes = append(notes, fmt.Sprintf("%s/%d: %s", a.Actor, s.Slot, printable(s.Why)))
+			}
+		}
+	}
+	if err := t.write(w, width); err != nil {
+		return err
+	}
+	for _, note := range notes {
+		if _, err := fmt.Fprintln(w, cutTo(note, width)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func headline(s protocol.SupervisorStatus) string {
+	if s.State == stateStopped {
+		return "no supervisor runs; this is what is on record"
+	}
+	line := fmt.Sprintf("supervisor %s, pid %d, up %s", s.State, s.PID, short(s.Uptime.Std()))
+	if s.Config != "" {
+		line += ", " + printable(s.Config)
+	}
+	return line
+}
+
+// addActor adds a row for each slot; the inbox stands in the first, since the
+// slots share it.
+func addActor(t *table, a protocol.ActorStatus) {
+	inbox := []string{count(a.Inbox.New), count(a.Inbox.Claimed), count(a.Inbox.Done), count(a.Inbox.Dead), count(a.Inbox.Parked)}
+	if a.Mode == "daemon" {
+		inbox = []string{"-", "-", "-", "-", "-"}
+	}
+	state := a.State
+	if a.Paused {
+		state += " (paused)"
+	}
+	if len(a.Slots) == 0 {
+		t.add(append([]string{a.Actor, state, "-", "-", "-", "-"}, inbox...)...)
+		return
+	}
+	for i, s := range a.Slots {
+		name, slotState := a.Actor, s.State
+		if len(a.Slots) > 1 {
+			name = fmt.Sprintf("%s/%d", a.Actor, s.Slot)
+		}
+		if a.Paused {
+			slotState += " (paused)"
+		}
+		cells := []string{name, slotState, "-", "-", strconv.Itoa(s.Restarts), "-"}
+		if s.PID > 0 {
+			cells[2], cells[3] = strconv.Itoa(s.PID), short(s.Uptime.Std())
+		}
+		if s.Lease != nil {
+			cells[5] = fmt.Sprintf("#%d %s", s.Lease.Token, short(time.Duration(s.Lease.RemainingMS)*time.Millisecond))
+		}
+		if i > 0 {
+			inbox = []string{"", "", "", "", ""}
+		}
+		t.add(append(cells, inbox...)...)
+	}
+}
+
+func count(n int64) string { return strconv.FormatInt(n, 10) }

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/sovereign-run/sovereign/fence"
+	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/refusal"
+	"github.com/sovereign-run/sovereign/server"
+	"github.com/sovereign-run/sovereign/store/bolt"
+)
+
+// An openedStore is a store that this command has opened itself, for as long as
+// it takes.
+type openedStore struct {
+	db      *bolt.DB
+	box     *mailbox.Box
+	handler *server.Control
+}
+
+// openStore takes the lock of the store in the folder data and opens it.
+func openStore(ctx context.Context, data string, how access) (*openedStore, error) {
+	db, err := bolt.Open(data, bolt.Options{ReadOnly: how == toRead})
+	if err != nil {
+		return nil, err
+	}
+	box, err := mailbox.Open(ctx, db, leasesOf(db), mailbox.Options{})
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return &openedStore{db: db, box: box, handler: server.NewControl(box, nil, thisBuild().Version, data)}, nil
+}
+
+// leasesOf are the leases of a store, on its own lease clock.
+func leasesOf(db *bolt.DB) *fence.Leases {
+	return fence.New(db, func() fence.Instant { return fence.Instant(db.Now()) })
+}
+
+// call makes one request of the handler that a supervisor's socket has too. The
+// result takes the same way through JSON.
+func (o *openedStore) call(ctx context.Context, method string, params, result any) error {
+	raw, err := json.Marshal(params)
+	if err != nil {
+		return err
+	}
+	answer, err := o.handler.Handle(ctx, method, raw)
+	if err != nil || result == nil {
+		return err
+	}
+	text, err := json.Marshal(answer)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, result)
+}
+
+func (o *openedStore) Close() error { return errors.Join(o.box.Close(), o.db.Close()) }
+
+// openAlone opens the store for a supervisor or for recovery. Where a supervisor
+// answers on the socket it is refused at once, store_locked; a command that holds
+// the lock for a moment is waited for.
+func openAlone(ctx context.Context, data string, options bolt.Options) (*bolt.DB, error) {
+	deadline := time.Now().Add(connectFor)
+	pause := firstPause
+	for {
+		db, err := bolt.Open(data, options)
+		if err == nil || !refusal.Has(err, refusal.StoreLocked) {
+			return db, err
+		}
+		if conn, dialErr := server.Dial(data); dialErr == nil {
+			_ = conn.Close()
+			return nil, refusal.New(refusal.StoreLocked, "another supervisor runs on "+data, refusal.Of(err).Why,
+				"see `sovereign status`; stop it with `sovereign shutdown`, or give another --data").Because(err)
+		}
+		if time.Now().Add(pause).After(deadline) {
+			return nil, err
+		}
+		if err := wait(ctx, pause); err != nil {
+			return nil, err
+		}
+		pause = min(2*pause, longestWait)
+	}
+}

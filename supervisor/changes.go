@@ -1,0 +1,32 @@
+package supervisor
+
+import "sync"
+
+// changes tells those who watch that a slot has published another state.
+type changes struct {
+	mu   sync.Mutex
+	next chan struct{} // mu guards it; nil while nobody waits
+}
+
+// wait returns a channel that is closed at the next change.
+func (c *changes) wait() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.next == nil {
+		c.next = make(chan struct{})
+	}
+	return c.next
+}
+
+func (c *changes) tell() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.next != nil {
+		close(c.next)
+		c.next = nil
+	}
+}
+
+// Changes returns a channel that is closed once Status says something else than
+// before. Ask for it before Status, so that no change is missed.
+func (sup *Supervisor) Changes() <-chan struct{} { return sup.changes.wait() }
