@@ -11,6 +11,9 @@ import (
 // initial × factor^n, at most max, varied by ± jitter. draw is a random number
 // from [0, 1).
 func delay(b config.Backoff, n int, draw float64) time.Duration {
+	if b.Initial <= 0 {
+		return 0
+	}
 	d := float64(b.Initial) * math.Pow(max(b.Factor, 1), float64(n))
 	if limit := float64(b.Max); b.Max > 0 && !(d <= limit) {
 		d = limit

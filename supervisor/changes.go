@@ -2,7 +2,7 @@ package supervisor
 
 import "sync"
 
-// changes tells those who watch that a slot has published another state.
+// changes tells that some slot stands otherwise than before.
 type changes struct {
 	mu   sync.Mutex
 	next chan struct{} // mu guards it; nil while nobody waits
@@ -27,6 +27,6 @@ func (c *changes) tell() {
 	}
 }
 
-// Changes returns a channel that is closed once Status says something else than
-// before. Ask for it before Status, so that no change is missed.
+// Changes returns a channel that is closed when Status next changes in more than
+// times. Ask for it before Status, so that nothing is missed in between.
 func (sup *Supervisor) Changes() <-chan struct{} { return sup.changes.wait() }

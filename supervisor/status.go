@@ -52,10 +52,12 @@ func (s *slot) publish() {
 		v.lost = s.logs.Lost()
 	}
 	s.seen.Store(v)
+	s.sup.changes.tell()
 	if ready := s.ready(); ready != s.counted {
 		s.counted = ready
 		s.sup.gate.turn(s.name.Actor, ready)
 	}
+	s.sup.changes.tell()
 }
 
 // ActorStatus is one actor as people see it.

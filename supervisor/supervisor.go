@@ -44,6 +44,7 @@ type Supervisor struct {
 	actors  []*actor // in the order of the file; not changed after New
 	living  living
 	gate    gate
+	changes changes
 	records records
 
 	base    context.Context // of all jobs; it ends when Run returns
