@@ -16,14 +16,15 @@ type Leases struct {
 	store store.Store
 	now   func() Instant
 
-	mu   sync.RWMutex
-	kept map[Slot]Token // leases of living children; mu guards it
+	mu       sync.RWMutex   // guards all below
+	kept     map[Slot]Token // leases of living children
+	starting map[Slot]int   // acquisitions whose process is about to be kept
 }
 
 // New returns the leases of a store; now is the store's lease clock. Nothing is
 // kept yet.
 func New(st store.Store, now func() Instant) *Leases {
-	return &Leases{store: st, now: now, kept: map[Slot]Token{}}
+	return &Leases{store: st, now: now, kept: map[Slot]Token{}, starting: map[Slot]int{}}
 }
 
 // Now is the lease clock.
@@ -38,6 +39,22 @@ func (l *Leases) Keep(slot Slot, token Token) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.kept[slot] = token
+}
+
+// Starting says that a lease of slot is about to be acquired and kept, so that
+// Reset does not take it away in between. The caller calls done after Keep, or
+// when nothing was acquired.
+func (l *Leases) Starting(slot Slot) (done func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.starting[slot]++
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.starting[slot]--; l.starting[slot] == 0 {
+			delete(l.starting, slot)
+		}
+	}
 }
 
 // Drop ends Keep: from now on the expiry on record counts. A token that is not
@@ -94,6 +111,10 @@ func (l *Leases) Acquire(ctx context.Context, slot Slot, process Process, ttl ti
 func (l *Leases) AcquireTx(tx store.Tx, slot Slot, process Process, ttl time.Duration, now Instant) (Lease, error) {
 	if _, err := process.bytes(); err != nil {
 		return Lease{}, err
+	}
+	if !slot.valid() {
+		return Lease{}, refusal.New(refusal.BadRequest, fmt.Sprintf("%q is no slot", slot.String()),
+			fmt.Sprintf("a slot is an actor and a number from 1 to %d", maxSlot), "")
 	}
 	if ttl <= 0 {
 		return Lease{}, refusal.New(refusal.BadRequest, "a lease needs a time to live", "its ttl is not positive", "set lease.ttl")
@@ -202,6 +223,9 @@ func (l *Leases) CurrentTx(r store.Reader, slot Slot, token Token) (bool, error)
 func (l *Leases) GetTx(r store.Reader, slot Slot) (Lease, bool, error) { return l.get(r, slot) }
 
 func (l *Leases) get(r store.Reader, slot Slot) (Lease, bool, error) {
+	if !slot.valid() {
+		return Lease{}, false, nil
+	}
 	b := r.Get(slot.key())
 	if b == nil {
 		return Lease{}, false, nil
@@ -263,14 +287,16 @@ func (l *Leases) List(ctx context.Context) ([]Record, error) {
 // for a living process. Removing what is not there is no error; existed
 // tells.
 func (l *Leases) Reset(ctx context.Context, slot Slot) (existed bool, err error) {
-	l.mu.RLock()
-	token, live := l.kept[slot]
-	l.mu.RUnlock()
-	if live {
-		return false, refusal.New(refusal.ActorLeaseHeld, fmt.Sprintf("the lease of %s is held by a living process", slot),
-			fmt.Sprintf("its token is %d", token), "run `sovereign stop "+slot.Actor+"` first")
+	if !slot.valid() {
+		return false, nil
 	}
 	err = l.store.Update(ctx, func(tx store.Tx) error {
+		// Looked at within the transaction: a process that is being started
+		// counts from before its lease is granted.
+		if l.alive(slot) {
+			return refusal.New(refusal.ActorLeaseHeld, fmt.Sprintf("the lease of %s is held by a living process", slot),
+				"resetting it would fence that process off", "run `sovereign stop "+slot.Actor+"` first")
+		}
 		existed = tx.Get(slot.key()) != nil
 		if existed {
 			tx.Delete(slot.key())
@@ -278,6 +304,13 @@ func (l *Leases) Reset(ctx context.Context, slot Slot) (existed bool, err error)
 		return nil
 	})
 	return existed, err
+}
+
+func (l *Leases) alive(slot Slot) bool {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	_, kept := l.kept[slot]
+	return kept || l.starting[slot] > 0
 }
 
 // Kept reports whether token's lease is being kept for a living process.

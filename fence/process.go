@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"log/slog"
 	"strings"
 
 	"github.com/sovereign-run/sovereign/refusal"
@@ -47,6 +48,9 @@ func (p Process) Short() string {
 // Format prints the short form whatever the verb, so that a whole identity
 // does not reach a log or an error by accident.
 func (p Process) Format(f fmt.State, _ rune) { fmt.Fprint(f, p.Short()) }
+
+// LogValue is the short form, for handlers that do not format values.
+func (p Process) LogValue() slog.Value { return slog.StringValue(p.Short()) }
 
 // bytes returns the 16 random bytes of p.
 func (p Process) bytes() ([16]byte, error) {

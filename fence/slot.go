@@ -3,6 +3,7 @@ package fence
 import (
 	"encoding/binary"
 	"fmt"
+	"strings"
 )
 
 // Space is the first byte of the keys that this package owns.
@@ -12,6 +13,14 @@ const Space = 'l'
 type Slot struct {
 	Actor  string
 	Number int
+}
+
+// maxSlot is the greatest slot number that a key holds.
+const maxSlot = 1<<16 - 1
+
+// valid reports whether s names a place that a lease can be held on.
+func (s Slot) valid() bool {
+	return s.Actor != "" && !strings.Contains(s.Actor, "\x00") && s.Number >= 1 && s.Number <= maxSlot
 }
 
 func (s Slot) String() string { return fmt.Sprintf("%s/%d", s.Actor, s.Number) }
@@ -33,7 +42,8 @@ func parseSlot(key []byte) (Slot, bool) {
 	if len(key) < 5 || key[0] != Space || key[len(key)-3] != 0 {
 		return Slot{}, false
 	}
-	return Slot{Actor: string(key[1 : len(key)-3]), Number: int(binary.BigEndian.Uint16(key[len(key)-2:]))}, true
+	s := Slot{Actor: string(key[1 : len(key)-3]), Number: int(binary.BigEndian.Uint16(key[len(key)-2:]))}
+	return s, s.valid()
 }
 
 // A Holder is who asks: a process in its slot with the token of its lease.
