@@ -27,7 +27,8 @@ type Supervisor interface {
 	// Pause and Resume stop and start deliveries, durably.
 	Pause(ctx context.Context, actor string) error
 	Resume(ctx context.Context, actor string) error
-	// Cancel ends a running attempt that the mailbox has marked cancelled.
+	// Cancel ends a running attempt that the mailbox has marked cancelled, and
+	// returns once it has ended or ctx has.
 	Cancel(ctx context.Context, h fence.Holder, ref mailbox.Ref) error
 	// Shutdown begins the end of the supervisor and returns at once.
 	Shutdown()

@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"os"
+	"strconv"
+	"sync"
 	"time"
 
 	"github.com/sovereign-run/sovereign/mailbox"
@@ -46,21 +48,28 @@ func (c *Control) inboxShow(in asking, p protocol.InboxShowParams) (any, error) 
 	return detail(d), nil
 }
 
-// each does one thing to each of several messages; one that is refused stops
-// none of the others.
+// maxIDs bounds the messages of one request.
+const maxIDs = 1000
+
+// each does one thing to each of several messages, side by side; one that is
+// refused stops none of the others.
 func (c *Control) each(p protocol.InboxIDsParams, do func(id mailbox.ID) (state string, err error)) (any, error) {
-	if len(p.IDs) == 0 {
-		return nil, badParam("ids is empty", "name one message or more")
+	if len(p.IDs) == 0 || len(p.IDs) > maxIDs {
+		return nil, badParam("ids holds "+strconv.Itoa(len(p.IDs))+" ids", "name from 1 to 1000 messages")
 	}
 	out := protocol.InboxChanged{Results: make([]protocol.InboxChange, len(p.IDs))}
+	var all sync.WaitGroup
 	for i, text := range p.IDs {
-		id, err := mailbox.ParseID(text)
-		var state string
-		if err == nil {
-			state, err = do(id)
-		}
-		out.Results[i] = protocol.InboxChange{ID: text, State: state, Error: protocol.ErrorOf(err)}
+		all.Go(func() {
+			id, err := mailbox.ParseID(text)
+			var state string
+			if err == nil {
+				state, err = do(id)
+			}
+			out.Results[i] = protocol.InboxChange{ID: text, State: state, Error: protocol.ErrorOf(err)}
+		})
 	}
+	all.Wait()
 	return out, nil
 }
 
@@ -77,8 +86,8 @@ func (c *Control) inboxDrop(in asking, p protocol.InboxIDsParams) (any, error) {
 	return c.each(p, func(id mailbox.ID) (string, error) { return "", c.box.Drop(in.run, id) })
 }
 
-// inboxCancel leaves a message that runs CLAIMED: its attempt is ended by the
-// supervisor, unless its completion commits first.
+// inboxCancel answers with the state that the message has in the end: of one
+// that runs once its attempt has ended, DONE where its completion was first.
 func (c *Control) inboxCancel(in asking, p protocol.InboxIDsParams) (any, error) {
 	return c.each(p, func(id mailbox.ID) (string, error) {
 		found, err := c.box.Cancel(in.run, id)
@@ -88,14 +97,21 @@ func (c *Control) inboxCancel(in asking, p protocol.InboxIDsParams) (any, error)
 		case !found.Running:
 			return mailbox.Dead.String(), nil
 		case c.supervisor != nil:
-			return mailbox.Claimed.String(), c.supervisor.Cancel(in.run, found.Holder, found.Ref)
+			err = c.supervisor.Cancel(in.wait, found.Holder, found.Ref)
+		default:
+			// The store's lock is ours: no supervisor has the attempt's process.
+			_, err = c.box.EndCancelled(in.run, found.Holder, found.Ref)
 		}
-		// The store's lock is ours: no supervisor has the attempt's process.
-		ended, err := c.box.EndCancelled(in.run, found.Holder, found.Ref)
-		if err != nil || !ended {
+		// It is marked, and ends also where nobody waits for that any more. That it
+		// has ended meanwhile is no refusal.
+		if err != nil && isRefusal(err) && !refusal.Has(err, refusal.WrongState) {
 			return "", err
 		}
-		return mailbox.Dead.String(), nil
+		d, err := c.box.Show(in.run, id)
+		if err != nil {
+			return "", err
+		}
+		return d.State.String(), nil
 	})
 }
 

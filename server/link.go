@@ -38,10 +38,9 @@ func refuse(err error) answer { return answer{err: protocol.ErrorOf(err)} }
 
 // A handler answers the requests of one connection, several at a time.
 //
-// run lives until the server gives up; what has been asked is finished even if
-// the peer has gone. wait ends earlier, as soon as the peer can ask nothing
-// more or the server stops: what only waits ends with it, after it has called
-// c.waiting.
+// run does not end: what has been asked is finished even if the peer has gone.
+// wait ends as soon as the peer can ask nothing more, is drained, or the server
+// stops: what only waits ends with it, after it has called c.waiting.
 type handler interface {
 	handle(run, wait context.Context, c *call) answer
 }
@@ -94,6 +93,9 @@ type link struct {
 	handler handler
 	log     *slog.Logger
 
+	wait     context.Context // of what only waits
+	endWaits context.CancelCauseFunc
+
 	mu      sync.Mutex // guards what follows
 	room    sync.Cond  // signalled when running or unread falls, and by close
 	running int
@@ -107,6 +109,7 @@ type link struct {
 func newLink(conn net.Conn, h handler, log *slog.Logger) *link {
 	l := &link{conn: conn, handler: h, log: log, ids: map[protocol.ID]struct{}{}, served: make(chan struct{})}
 	l.room.L = &l.mu
+	l.wait, l.endWaits = context.WithCancelCause(context.Background())
 	l.out = protocol.NewEncoder(patient{conn})
 	return l
 }
@@ -124,16 +127,15 @@ func (p patient) Write(b []byte) (int, error) {
 // serve reads and answers until the peer ends the connection, close is called
 // or stop ends, and returns once every request has been answered. When stop
 // ends, requests that wait are ended, and the running ones are finished.
-func (l *link) serve(run, stop context.Context) {
+func (l *link) serve(stop context.Context) {
 	defer close(l.served)
-	wait, endWaits := context.WithCancelCause(run)
 	quit := context.AfterFunc(stop, func() {
-		endWaits(context.Cause(stop))
+		l.endWaits(context.Cause(stop))
 		_ = l.conn.SetReadDeadline(time.Unix(1, 0)) // nothing more is read
 	})
 	var calls sync.WaitGroup
-	l.read(run, wait, &calls)
-	endWaits(errPeerGone)
+	l.read(&calls)
+	l.endWaits(errPeerGone)
 	calls.Wait()
 	quit()
 	l.close()
@@ -141,7 +143,7 @@ func (l *link) serve(run, stop context.Context) {
 
 var errPeerGone = errors.New("the peer asks nothing more")
 
-func (l *link) read(run, wait context.Context, calls *sync.WaitGroup) {
+func (l *link) read(calls *sync.WaitGroup) {
 	lines := protocol.NewDecoder(l.conn)
 	for l.hasRoom() {
 		line, err := lines.Line()
@@ -161,7 +163,7 @@ func (l *link) read(run, wait context.Context, calls *sync.WaitGroup) {
 		if !l.enter(c) {
 			continue
 		}
-		calls.Go(func() { l.answer(run, wait, c) })
+		calls.Go(func() { l.answer(c) })
 	}
 }
 
@@ -206,8 +208,8 @@ func (l *link) enter(c *call) bool {
 	return true
 }
 
-func (l *link) answer(run, wait context.Context, c *call) {
-	a := l.handler.handle(run, wait, c)
+func (l *link) answer(c *call) {
+	a := l.handler.handle(context.Background(), l.wait, c)
 	l.mu.Lock()
 	delete(l.ids, c.req.ID) // first: the peer may use it again once it has the answer
 	l.mu.Unlock()

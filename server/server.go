@@ -50,12 +50,11 @@ type Server struct {
 	stop context.Context // ends when the server is to end
 	end  context.CancelCauseFunc
 
-	mu       sync.Mutex // guards what follows
-	links    map[*link]struct{}
-	byUser   map[int]int // connections from sockets
-	channels map[fence.Process]*Channel
-	closed   bool
-	serving  sync.WaitGroup // one for each link; added to under mu while not closed
+	mu      sync.Mutex // guards what follows
+	links   map[*link]struct{}
+	byUser  map[int]int // connections from sockets
+	closed  bool
+	serving sync.WaitGroup // one for each link; added to under mu while not closed
 }
 
 // New returns a server that answers nothing yet. A nil log discards.
@@ -65,10 +64,13 @@ func New(box *mailbox.Box, people *Control, processes Processes, log *slog.Logge
 	}
 	stop, end := context.WithCancelCause(context.Background())
 	return &Server{box: box, people: people, processes: processes, log: log, stop: stop, end: end,
-		links: map[*link]struct{}{}, byUser: map[int]int{}, channels: map[fence.Process]*Channel{}}
+		links: map[*link]struct{}{}, byUser: map[int]int{}}
 }
 
-var errStopping = errors.New("the supervisor stops")
+var (
+	errStopping = errors.New("the supervisor stops")
+	errDrained  = errors.New("the worker was asked to drain")
+)
 
 // Serve accepts connections until ctx ends or a listener fails. Then it closes
 // the listeners, which removes their sockets; lets the requests that run
@@ -185,7 +187,7 @@ func turnAway(conn *net.UnixConn, err error) {
 func (s *Server) startLocked(l *link, left func()) {
 	s.links[l] = struct{}{}
 	s.serving.Go(func() {
-		l.serve(context.WithoutCancel(s.stop), s.stop)
+		l.serve(s.stop)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.links, l)
@@ -243,12 +245,7 @@ func (s *Server) Attach(conn net.Conn, h fence.Holder) *Channel {
 		close(l.served)
 		return c
 	}
-	s.channels[h.Process] = c
-	s.startLocked(l, func() {
-		if s.channels[h.Process] == c {
-			delete(s.channels, h.Process)
-		}
-	})
+	s.startLocked(l, func() {})
 	s.serving.Go(c.notify)
 	return c
 }
@@ -268,8 +265,12 @@ func (c *Channel) notify() {
 }
 
 // Notify tells the worker something without waiting for it to read. Params may
-// be nil. Notifications come in order.
+// be nil. Notifications come in order. After drain, claims that wait are
+// answered, with no messages, and later ones do not wait.
 func (c *Channel) Notify(method string, params any) {
+	if method == protocol.NotifyDrain {
+		defer c.link.endWaits(errDrained)
+	}
 	select {
 	case c.queue <- protocol.Notification{JSONRPC: "2.0", Method: method, Params: params}:
 	default:
@@ -283,15 +284,4 @@ func (c *Channel) Notify(method string, params any) {
 func (c *Channel) Close() {
 	c.once.Do(func() { close(c.done) })
 	c.link.drain(channelGrace)
-}
-
-// ClaimLost tells the worker that holds the channel of h that a claim was taken
-// from it. It does not block, and is what mailbox.Box.OnLost takes.
-func (s *Server) ClaimLost(h fence.Holder, ref mailbox.Ref, reason string) {
-	s.mu.Lock()
-	c := s.channels[h.Process]
-	s.mu.Unlock()
-	if c != nil {
-		c.Notify(protocol.NotifyClaimLost, protocol.ClaimLost{ID: ref.ID.String(), Token: protocol.Token(ref.Token), Reason: reason})
-	}
 }
