@@ -2,6 +2,7 @@ package bolt
 
 import (
 	"fmt"
+	"runtime"
 	"runtime/debug"
 
 	bbolt "go.etcd.io/bbolt"
@@ -17,9 +18,19 @@ type batch struct {
 	record  []byte
 }
 
+// yields is how often a leader lets others run before it drains the queue. More
+// than three gained nothing more in BenchmarkLifecycle.
+const yields = 3
+
 // lead runs and commits everything that waits, until nobody does or another
 // caller has taken the lead. It returns when own is answered.
 func (db *DB) lead(own *call) {
+	// The callers that the commit before has just answered are runnable now, and
+	// many of them come back at once. Letting them run first makes commits fewer,
+	// and costs a fraction of a microsecond where nobody else is runnable.
+	for range yields {
+		runtime.Gosched()
+	}
 	calls := db.group.take()
 	returned := false
 	defer func() {

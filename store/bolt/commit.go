@@ -149,6 +149,7 @@ func (db *DB) markAhead() error {
 		return fmt.Errorf("move the high-water mark: %w", err)
 	}
 	db.mark = m
+	db.options.reached("mark moved")
 	return nil
 }
 

@@ -122,16 +122,16 @@ func (db *DB) Update(ctx context.Context, fn func(store.Tx) error) error {
 	db.group.mu.Lock()
 	lead := db.group.join(c)
 	db.group.mu.Unlock()
-	if !lead {
+	if lead {
+		c.lead = true
+		db.lead(c)
+	} else {
 		if err := c.wait(ctx); err != nil {
 			return err // The queue still holds c: it is not reused.
 		}
-		lead = c.lead
-	} else {
-		c.lead = true
-	}
-	if lead {
-		db.lead(c)
+		if c.lead {
+			db.lead(c)
+		}
 	}
 	err, panicked, exit := c.err, c.panic, c.exit
 	c.reset()
@@ -254,12 +254,14 @@ func (db *DB) settle() error {
 	if err := db.recordState(); err != nil {
 		return err
 	}
+	db.options.reached("closing state recorded")
 	// 2. In the mark, which is exact from here on.
 	m := db.mark
 	m.token, m.sequence, m.batch, m.clean = db.state.token, db.state.sequence, db.state.batch, true
 	if err := writeMark(db.dir, m); err != nil {
 		return fileRefusal("write the high-water mark of the store in "+db.dir, err)
 	}
+	db.options.reached("closing mark written")
 	return nil
 }
 

@@ -1,0 +1,13 @@
+package bolt
+
+// WithSteps returns o with a hook that is called after each step of opening,
+// moving the mark and closing that a crash could follow.
+func WithSteps(o Options, reached func(step string)) Options {
+	o.reached = reached
+	return o
+}
+
+// SkipTo moves the store's numbers on, as if so many had been given.
+func SkipTo(db *DB, token, sequence uint64) { db.state.token, db.state.sequence = token, sequence }
+
+const MarkBlock = markBlock
