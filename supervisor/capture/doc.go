@@ -5,29 +5,31 @@
 // A child is never held up for long by what becomes of its output: not by a full
 // or slow disk, not by a stuck terminal. What cannot be kept is counted.
 //
-//	child ──pipe──► Log ──queue, 1 MiB──► ACTOR.SLOT.log, .log.1 … .log.KEEP
+//	child ──pipe──► Log ──queue──► ACTOR.SLOT.log, .log.1 … .log.KEEP
 //	                 │                    ACTOR.SLOT.log.idx  when, which stream, which process
 //	                 ├──lossy────────────► console, "actor.slot | line"
 //	                 └──tee──────────────► Tail (last lines, for reasons), Result (a task's stdout)
 //
 // # The files
 //
-// The log file holds the children's bytes and nothing else, so that every tool
-// reads it. When, from which stream and from which process a line came is in a
+// The log file holds the children's bytes, so that every tool reads it, and
+// nothing else but the note of a loss. When, from which stream and from which process a line came is in a
 // second file beside it, ACTOR.SLOT.log.idx: one text line for each run of bytes
 // that came from one stream of one process at one time,
 //
-//	OFFSET LENGTH UNIX-NANOSECONDS o|e PROCESS[ p]
+//	OFFSET LENGTH UNIX-NANOSECONDS o|e|s PROCESS[ p]
 //
-// where p says that the run ends in the middle of a line. An escaped or framed
+// where s is the supervisor's own note, and p says that the run ends in the
+// middle of a line. An escaped or framed
 // log would have put this in the file itself, and would have broken grep, tail -f
 // and every log shipper. The index is a hint: it is written after the bytes it
 // describes, it may be lost or deleted, and bytes that it does not cover are shown
 // without time and stream.
 //
 // A run ends at a line's end wherever possible, so that lines of stdout and
-// stderr do not mix; a line that is not ended for a while, or grows beyond 64 KiB,
-// is written in parts.
+// stderr do not mix; a line that is not ended within 200 ms, or grows beyond 64
+// KiB, is written in parts. The last line of a process needs no newline, and gets
+// none.
 //
 // # Bounds
 //

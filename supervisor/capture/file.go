@@ -1,0 +1,220 @@
+package capture
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// indexSuffix is added to a log file's name for its index.
+const indexSuffix = ".idx"
+
+// A file is a slot's current log file with its index. It is used by one
+// goroutine at a time.
+type file struct {
+	path    string
+	maxSize int64
+	keep    int
+
+	log   *os.File // nil = to be opened
+	index *os.File // nil while log is; a broken index does not break the log
+	size  int64    // of log, as far as we wrote it
+	runs  []byte   // index lines that are not written yet
+}
+
+// write appends the segments of data. lost bytes were not written, because of
+// err; the next write tries anew. untold bytes were lost before, because of
+// cause: a note of that is put first, and told reports that it is in the file.
+func (f *file) write(data []byte, segments []segment, untold int64, cause error) (told bool, lost int, err error) {
+	defer f.writeIndex()
+	if err := f.open(); err != nil {
+		return false, len(data), err
+	}
+	if untold > 0 {
+		note := lossNote(untold, cause)
+		if _, err := f.append([]byte(note), segment{at: time.Now().UnixNano(), stream: ""}); err != nil {
+			f.close()
+			return false, len(data), err
+		}
+	}
+	for _, s := range segments {
+		n, err := f.segment(data[:s.size], s)
+		if err != nil {
+			f.close() // opened again next time, perhaps in a folder made anew
+			return untold > 0, len(data) - n, err
+		}
+		data = data[s.size:]
+	}
+	return untold > 0, 0, nil
+}
+
+func lossNote(n int64, cause error) string {
+	why := "the disk did not keep up"
+	if cause != nil {
+		why = cause.Error()
+	}
+	return fmt.Sprintf("[sovereign: %d bytes of output lost here: %s]\n", n, why)
+}
+
+// segment appends one segment, cut at line ends where the file is full.
+func (f *file) segment(run []byte, s segment) (written int, err error) {
+	for len(run) > 0 {
+		cut := fit(run, f.size, f.maxSize)
+		if cut == 0 {
+			if err := f.rotate(); err != nil {
+				return written, err
+			}
+			continue
+		}
+		part := s
+		part.partial = s.partial && cut == len(run)
+		n, err := f.append(run[:cut], part)
+		written += n
+		if err != nil {
+			return written, err
+		}
+		run = run[cut:]
+	}
+	return written, nil
+}
+
+// fit is how much of run goes into a file of this size: all of it, or its lines
+// that fit, or, where there is no room for the first, 0 for "rotate first". A
+// line that is longer than a whole file goes into one of its own.
+func fit(run []byte, size, maxSize int64) int {
+	room := maxSize - size
+	if int64(len(run)) <= room {
+		return len(run)
+	}
+	if room > 0 {
+		if i := bytes.LastIndexByte(run[:room], '\n'); i >= 0 {
+			return i + 1
+		}
+	}
+	if size > 0 {
+		return 0
+	}
+	if i := bytes.IndexByte(run, '\n'); i >= 0 {
+		return i + 1
+	}
+	return len(run)
+}
+
+// append writes one run, and remembers its line of the index.
+func (f *file) append(run []byte, s segment) (int, error) {
+	n, err := f.log.Write(run)
+	if n > 0 {
+		f.runs = appendRun(f.runs, indexed{offset: f.size, length: int64(n), at: s.at,
+			stream: s.stream, process: s.process, partial: s.partial || n < len(run)})
+		f.size += int64(n)
+	}
+	if err == nil && n < len(run) {
+		err = errShort
+	}
+	return n, err
+}
+
+// writeIndex comes after the bytes: a crash in between leaves bytes without
+// time, never times without bytes. Its failure is of no consequence.
+func (f *file) writeIndex() {
+	if f.index != nil && len(f.runs) > 0 {
+		f.index.Write(f.runs)
+	}
+	f.runs = f.runs[:0]
+}
+
+func (f *file) open() error {
+	if f.log != nil {
+		return f.followSize()
+	}
+	const flags = os.O_WRONLY | os.O_APPEND | os.O_CREATE
+	if _, err := os.Lstat(f.path); errors.Is(err, fs.ErrNotExist) {
+		os.Remove(f.path + indexSuffix) // of a file that was moved away; before a reader can pair it with the new one
+	}
+	log, err := os.OpenFile(f.path, flags, 0o600)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = os.MkdirAll(filepath.Dir(f.path), 0o700); err == nil {
+			log, err = os.OpenFile(f.path, flags, 0o600)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	info, err := log.Stat()
+	if err != nil {
+		log.Close()
+		return err
+	}
+	f.log, f.size = log, info.Size()
+	f.index, _ = os.OpenFile(f.path+indexSuffix, flags, 0o600)
+	if f.size == 0 && f.index != nil {
+		f.index.Truncate(0) // the log was emptied in place
+	}
+	return nil
+}
+
+// followSize notices that somebody truncated the file (logrotate's
+// copytruncate): then the index starts anew.
+func (f *file) followSize() error {
+	info, err := f.log.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Size() < f.size && f.index != nil {
+		f.index.Truncate(0)
+	}
+	f.size = info.Size()
+	return nil
+}
+
+// rotate makes .log .log.1, .log.1 .log.2, and so on, each with its index, and
+// starts a new file. A crash in between leaves a gap in the numbers.
+func (f *file) rotate() error {
+	f.close()
+	if f.keep == 0 {
+		if err := os.Remove(f.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	for n := f.keep; n > 0; n-- {
+		from, to := rotated(f.path, n-1), rotated(f.path, n)
+		if err := os.Rename(from, to); err != nil {
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			return err
+		}
+		if os.Rename(from+indexSuffix, to+indexSuffix) != nil {
+			os.Remove(to + indexSuffix) // else the file would get another's times
+		}
+	}
+	return f.open()
+}
+
+// rotated is the name of the nth file before the current one, which is the 0th.
+func rotated(path string, n int) string {
+	if n == 0 {
+		return path
+	}
+	return path + "." + strconv.Itoa(n)
+}
+
+// reopen lets go of a file that somebody else moved.
+func (f *file) reopen() { f.close() }
+
+func (f *file) close() {
+	f.writeIndex()
+	if f.log != nil {
+		f.log.Close()
+		f.log = nil
+	}
+	if f.index != nil {
+		f.index.Close()
+		f.index = nil
+	}
+}

@@ -1,0 +1,166 @@
+package capture
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Options say how much of a slot's output is kept.
+type Options struct {
+	File    bool  // false: nothing is written to disk
+	MaxSize int64 // bytes of one file before it is rotated; 0 = 10 MiB
+	Keep    int   // rotated files besides the current one; 0 = none
+}
+
+const defaultMaxSize = 10 << 20
+
+// Open prepares the log of one slot of an actor in dir, which it makes with mode
+// 0700. No file is made before there is output. A nil console shows nothing. A
+// folder that cannot be made is no error: output is counted as lost until it can.
+func Open(dir, actor string, slot int, o Options, console Console) (*Log, error) {
+	if actor == "" || actor != filepath.Base(actor) || slot < 1 {
+		return nil, errors.New("open log: no actor name and slot")
+	}
+	if o.MaxSize <= 0 {
+		o.MaxSize = defaultMaxSize
+	}
+	l := &Log{actor: actor, slot: slot, console: console, pipes: map[*pipe]bool{}}
+	if o.File {
+		os.MkdirAll(dir, 0o700) // tried again before each new file
+		l.queue = newQueue(&file{path: Path(dir, actor, slot), maxSize: o.MaxSize, keep: o.Keep})
+	}
+	return l, nil
+}
+
+// Path is the file of a slot's output in dir.
+func Path(dir, actor string, slot int) string {
+	return filepath.Join(dir, actor+"."+strconv.Itoa(slot)+".log")
+}
+
+// A Log keeps the output of one slot's processes, one after the other.
+type Log struct {
+	actor   string
+	slot    int
+	console Console
+	queue   *queue // nil = no file
+
+	mu    sync.Mutex
+	pipes map[*pipe]bool // mu guards; those that are read
+}
+
+// Pipe makes a pipe for one stream of the process proc (its shortened identity)
+// and starts to read it. childEnd goes to Spec.Stdout or Stderr and is closed by
+// the caller after Start; where Start fails, closing it ends the reader. done is
+// closed once the pipe is at its end, or drained, and what it held is with the
+// Log. tee also gets every byte, and must not block or keep the slice.
+func (l *Log) Pipe(stream, proc string, tee ...io.Writer) (childEnd *os.File, done <-chan struct{}, err error) {
+	split := &splitter{out: func(run []byte, partial bool) {
+		now := time.Now()
+		l.show(Line{Actor: l.actor, Slot: l.slot, Time: now, Stream: stream, Process: proc}, run, partial)
+		if l.queue != nil {
+			l.queue.add(run, segment{at: now.UnixNano(), stream: stream, process: proc, partial: partial})
+		}
+	}}
+	plain := l.console == nil && l.queue == nil
+	sink := func(b []byte) {
+		for _, w := range tee {
+			w.Write(b)
+		}
+		if !plain {
+			split.write(b)
+		}
+	}
+	// Both locks are held for a moment only, and never by one another's holder.
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var p *pipe
+	childEnd, p, err = newPipe(sink, func() {
+		split.flush(false)
+		l.forget(&p)
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	l.pipes[p] = true
+	return childEnd, p.done, nil
+}
+
+// forget is called by the reader, which may run before Pipe has stored p.
+func (l *Log) forget(p **pipe) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.pipes, *p)
+}
+
+func (l *Log) show(line Line, run []byte, partial bool) {
+	if l.console == nil {
+		return
+	}
+	lines(run, partial, func(text []byte, partial bool) {
+		line.Text, line.Partial = text, partial
+		l.console.Line(line)
+	})
+}
+
+// Drain is called once a process has exited, and best after its tree was killed:
+// it takes what is in the pipes already, without waiting for their end, which a
+// grandchild may hold open for ever; closes them; and waits until the file has
+// all of it, or ctx ends. A last line without newline is kept. The error is
+// ctx's.
+func (l *Log) Drain(ctx context.Context) error {
+	l.mu.Lock()
+	pipes := make([]*pipe, 0, len(l.pipes))
+	for p := range l.pipes {
+		p.drain()
+		pipes = append(pipes, p)
+	}
+	l.mu.Unlock()
+	for _, p := range pipes {
+		if err := p.wait(ctx); err != nil {
+			return err
+		}
+	}
+	if l.queue == nil {
+		return nil
+	}
+	return l.queue.wait(ctx)
+}
+
+// Reopen closes the file, so that the next output makes a new one: for an
+// external logrotate that has moved it.
+func (l *Log) Reopen() {
+	if l.queue != nil {
+		l.queue.reopen()
+	}
+}
+
+// Lost is how many bytes of output the file did not get, since Open.
+func (l *Log) Lost() int64 {
+	if l.queue == nil {
+		return 0
+	}
+	return l.queue.lostBytes()
+}
+
+// Err is why the last write to the file failed; nil after one that did not.
+func (l *Log) Err() error {
+	if l.queue == nil {
+		return nil
+	}
+	return l.queue.lastError()
+}
+
+// Close drains and closes the file. A Pipe after it is read, but not kept.
+func (l *Log) Close(ctx context.Context) error {
+	err := l.Drain(ctx)
+	if l.queue != nil {
+		l.queue.close()
+	}
+	return err
+}

@@ -1,0 +1,120 @@
+package capture
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// readSize is how much is taken from a pipe at once: what a pipe holds by
+// default.
+const readSize = 64 << 10
+
+// buffers lends a buffer to a pipe only while there is something to read. It is
+// the one variable of the package: a pool is worth it only when all share it.
+var buffers = sync.Pool{New: func() any { return new([readSize]byte) }}
+
+// A pipe carries one stream of a child to sink. Its reader waits in Go's poller,
+// without thread or buffer.
+type pipe struct {
+	r    *os.File
+	sink func([]byte) // gets what was read; must not keep it
+	end  func()       // called once, after the last sink
+	done chan struct{}
+	quit atomic.Bool // drain was called
+}
+
+// newPipe makes a pipe; its reader runs until every writer has closed it, or
+// until drain.
+func newPipe(sink func([]byte), end func()) (childEnd *os.File, p *pipe, err error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	// The child expects a blocking descriptor. Our end is an open file of its own
+	// and stays non-blocking.
+	if err := setBlocking(w); err != nil {
+		r.Close()
+		w.Close()
+		return nil, nil, err
+	}
+	p = &pipe{r: r, sink: sink, end: end, done: make(chan struct{})}
+	go p.run() // ends with the pipe; done says so
+	return w, p, nil
+}
+
+func setBlocking(f *os.File) error {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var setErr error
+	err = conn.Control(func(fd uintptr) { setErr = syscall.SetNonblock(int(fd), false) })
+	return errors.Join(err, setErr)
+}
+
+func (p *pipe) run() {
+	defer close(p.done)
+	defer p.end()
+	defer p.r.Close()
+	conn, err := p.r.SyscallConn()
+	if err != nil {
+		return
+	}
+	err = conn.Read(func(fd uintptr) bool { return p.take(int(fd), -1) })
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		// drain: what was written before the child's exit is in the pipe now, and
+		// cannot be more than fits into it. What a grandchild goes on writing is not
+		// waited for.
+		conn.Control(func(fd uintptr) { p.take(int(fd), capacity(int(fd))) })
+	}
+}
+
+// take reads until the pipe is empty, and returns false, or at its end, and
+// returns true; at most about left bytes, -1 = all.
+func (p *pipe) take(fd, left int) (ended bool) {
+	for left != 0 {
+		if p.quit.Load() && left < 0 {
+			return false // the poller reports the deadline
+		}
+		buf := buffers.Get().(*[readSize]byte)
+		n, err := syscall.Read(fd, buf[:])
+		if n > 0 {
+			p.sink(buf[:n])
+		}
+		buffers.Put(buf)
+		switch {
+		case n > 0:
+			if left > 0 {
+				left = max(0, left-n)
+			}
+		case errors.Is(err, syscall.EINTR):
+		case errors.Is(err, syscall.EAGAIN):
+			return false
+		default:
+			return true
+		}
+	}
+	return true
+}
+
+// drain makes the reader take what is in the pipe already and end. It does not
+// wait for that; done does.
+func (p *pipe) drain() {
+	p.quit.Store(true)
+	p.r.SetReadDeadline(time.Unix(1, 0)) // fails only when the reader has ended
+}
+
+// wait waits for the reader's end, or ctx's, whose error it then returns.
+func (p *pipe) wait(ctx context.Context) error {
+	select {
+	case <-p.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
