@@ -21,6 +21,17 @@ type Actor struct {
 	Paused   bool   // by an operator, durable: no deliveries
 }
 
+// heldBack reports whether messages of a are not handed out for now.
+func (a Actor) heldBack() bool { return a.Paused || a.Removed }
+
+// claimTTL is ClaimTTL with its default.
+func (a Actor) claimTTL() time.Duration {
+	if a.ClaimTTL <= 0 {
+		return time.Minute
+	}
+	return a.ClaimTTL
+}
+
 // Retry says when a failed message is tried again, and how often.
 type Retry struct {
 	MaxAttempts    int

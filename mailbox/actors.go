@@ -81,6 +81,7 @@ func (b *Box) policy(actor string) Actor {
 // marked Removed and keep their messages. Whether an operator stopped or
 // paused an actor is kept. Unchanged records are not written.
 func (b *Box) SetActors(ctx context.Context, declared []Actor) error {
+	defer b.busy.lock(actorsKey{})()
 	byName := map[string]bool{}
 	var changed []Actor
 	for _, a := range declared {
@@ -107,6 +108,9 @@ func (b *Box) SetActors(ctx context.Context, declared []Actor) error {
 	return nil
 }
 
+// actorsKey is the turn of those who read an actor's record and write it anew.
+type actorsKey struct{}
+
 func (b *Box) putActors(ctx context.Context, list []Actor) error {
 	err := b.store.Update(ctx, func(tx store.Tx) error {
 		for _, a := range list {
@@ -123,7 +127,7 @@ func (b *Box) putActors(ctx context.Context, list []Actor) error {
 	}
 	for _, a := range list {
 		b.actors.set(a)
-		b.index.pause(a.Name, a.Paused)
+		b.index.pause(a.Name, a.heldBack())
 	}
 	return nil
 }
@@ -143,6 +147,7 @@ func (b *Box) Actor(name string) (Actor, error) {
 // SetStopped records whether an operator wants the actor stopped; it outlives
 // the supervisor.
 func (b *Box) SetStopped(ctx context.Context, name string, stopped bool) error {
+	defer b.busy.lock(actorsKey{})()
 	a, err := b.Actor(name)
 	if err != nil || a.Stopped == stopped {
 		return err
@@ -154,6 +159,7 @@ func (b *Box) SetStopped(ctx context.Context, name string, stopped bool) error {
 // SetPaused records whether deliveries to the actor are held back; it outlives
 // the supervisor. Claims by id go through all the same.
 func (b *Box) SetPaused(ctx context.Context, name string, paused bool) error {
+	defer b.busy.lock(actorsKey{})()
 	a, err := b.Actor(name)
 	if err != nil || a.Paused == paused {
 		return err

@@ -3,7 +3,10 @@ package mailbox
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/refusal"
@@ -100,7 +103,7 @@ func (b *Box) EndCancelled(ctx context.Context, h fence.Holder, ref Ref) (bool, 
 			return err
 		}
 		e, err := b.endTx(tx, rec, Outcome{Verdict: Kill, Category: CategoryCancelled, ExitCode: -1,
-			Reason: "cancelled by an operator"}, 0, at, random)
+			Reason: "cancelled by an operator", expired: b.expired(rec, b.leases.Now())}, 0, at, random)
 		end = &e
 		return err
 	})
@@ -181,6 +184,10 @@ func dropReceiptsTx(tx store.Tx, id ID) (more bool) {
 	return more
 }
 
+// droppers bounds the drops of a purge that are under way at once: together they
+// share commits.
+const droppers = 64
+
 // Purge drops every message of a state that has been in it for at least older
 // (NEW: that was sent so long ago) and returns how many. CLAIMED is refused.
 // Each is a transaction of its own; what ctx or an error stops is left as it
@@ -191,11 +198,14 @@ func (b *Box) Purge(ctx context.Context, s State, older time.Duration) (n int, e
 	}
 	f := Filter{State: s, Limit: maxPage}
 	before := b.wall().Add(-older)
+	var dropped atomic.Int64
 	for {
 		page, err := b.List(ctx, f)
 		if err != nil {
-			return n, err
+			return int(dropped.Load()), err
 		}
+		var all errgroup.Group
+		all.SetLimit(droppers)
 		for _, m := range page.Messages {
 			since := m.EndedAt
 			if s == New {
@@ -204,22 +214,25 @@ func (b *Box) Purge(ctx context.Context, s State, older time.Duration) (n int, e
 			if since.After(before) {
 				continue
 			}
-			err := b.drop(ctx, m.ID, func(rec *record) error {
-				if rec.state != s {
-					return wrongState(rec, "it has changed since", "")
+			all.Go(func() error {
+				err := b.drop(ctx, m.ID, func(rec *record) error {
+					if rec.state != s || rec.endedAt.After(before) {
+						return wrongState(rec, "it has changed since", "")
+					}
+					return nil
+				})
+				switch {
+				case err == nil:
+					dropped.Add(1)
+				case refusal.Has(err, refusal.WrongState), refusal.Has(err, refusal.MessageMissing):
+				default:
+					return err
 				}
 				return nil
 			})
-			switch {
-			case err == nil:
-				n++
-			case refusal.Has(err, refusal.WrongState), refusal.Has(err, refusal.MessageMissing):
-			default:
-				return n, err
-			}
 		}
-		if page.Next == "" {
-			return n, nil
+		if err := all.Wait(); err != nil || page.Next == "" {
+			return int(dropped.Load()), err
 		}
 		f.After = page.Next
 	}

@@ -33,6 +33,8 @@ type Box struct {
 	journal *journal
 	ends    *ends
 	busy    *inFlight
+	grants  *grants
+	rest    *leftovers
 
 	hookMu    sync.RWMutex // guards the two functions below
 	onLost    func(h fence.Holder, ref Ref, reason string)
@@ -43,7 +45,7 @@ type Box struct {
 // and administer. Load builds them. Close it before the store.
 func Open(ctx context.Context, st store.Store, leases *fence.Leases, o Options) (*Box, error) {
 	b := &Box{store: st, leases: leases, wall: o.Wall, random: o.Random, log: o.Log,
-		index: newIndex(), actors: newActors(), ends: newEnds(), busy: newInFlight()}
+		index: newIndex(), actors: newActors(), ends: newEnds(), busy: newInFlight(), grants: newGrants(), rest: newLeftovers()}
 	if b.wall == nil {
 		b.wall = time.Now
 	}
@@ -106,13 +108,17 @@ func (b *Box) tellOverdue(c expiredClaim) {
 // Load builds the index from the open records and finishes what a crash left
 // half visible. It is needed before claims and waits; its cost grows with the
 // messages that have not ended. Damaged records are left where they are,
-// logged, and reported by Verify; the rest is served.
+// logged, and reported by Verify; the rest is served. Called again it does
+// nothing.
 func (b *Box) Load(ctx context.Context) error {
+	x := b.index
+	if x.isLoaded() {
+		return nil
+	}
 	if err := b.finishPending(ctx); err != nil {
 		return err
 	}
 	now := b.wall()
-	x := b.index
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	err := b.store.View(ctx, func(r store.Reader) error {
@@ -142,7 +148,7 @@ func (b *Box) Load(ctx context.Context) error {
 	}
 	x.loaded = true
 	for _, a := range b.actors.all() {
-		x.queue(a.Name).paused = a.Paused
+		x.queue(a.Name).paused = a.heldBack()
 	}
 	return nil
 }
@@ -152,22 +158,31 @@ func (r *record) hold() *hold {
 		auto: r.claim.auto, expiresAt: r.claim.expiresAt, limitAt: r.claim.limitAt}
 }
 
-// Run makes delayed messages ready at their due time until ctx ends, and
-// returns ctx's error.
+// Run makes delayed messages ready at their due time, and finishes staged sends
+// that a full disk left unfinished, until ctx ends; it returns ctx's cause.
 func (b *Box) Run(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
 		next, changed := b.index.popDue(b.wall())
-		var fire <-chan time.Time
+		left, more := b.finishRest(ctx)
+		wait := time.Duration(-1)
 		if !next.IsZero() {
-			timer.Reset(max(0, next.Sub(b.wall())))
+			wait = max(0, next.Sub(b.wall()))
+		}
+		if left && (wait < 0 || wait > restPause) {
+			wait = restPause
+		}
+		var fire <-chan time.Time
+		if wait >= 0 {
+			timer.Reset(wait)
 			fire = timer.C
 		}
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-changed:
+		case <-more:
 		case <-fire:
 		}
 	}
@@ -192,10 +207,16 @@ func (b *Box) mustGet(r store.Reader, id ID) (*record, error) {
 	if err != nil {
 		return nil, err
 	}
-	if rec == nil || rec.state == staged {
+	switch {
+	case rec == nil:
 		return nil, missing(id)
+	case rec.state != staged:
+		return rec, nil
+	case published(r, rec.parent):
+		return nil, refusal.New(refusal.WrongState, "message "+id.String()+" is just being delivered",
+			"the attempt that sent it has completed this moment", "try again").Later()
 	}
-	return rec, nil
+	return nil, missing(id)
 }
 
 func missing(id ID) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sovereign-run/sovereign/fence"
@@ -19,6 +20,9 @@ type ClaimRequest struct {
 	Request string        // a name of the caller's: repeated by the same process, it returns the same claims
 }
 
+// maxRequest bounds the name of a claim request, in bytes.
+const maxRequest = 256
+
 // maxClaims bounds the claims granted by one transaction.
 const maxClaims = 12
 
@@ -33,10 +37,17 @@ const maxClaims = 12
 // lease of h is verified in the granting transaction (P2.1): actor_lease_lost,
 // lease_expired. Load must have been called.
 func (b *Box) Claim(ctx context.Context, h fence.Holder, q ClaimRequest) ([]Delivery, error) {
+	if len(q.Request) > maxRequest {
+		return nil, refusal.New(refusal.BadRequest, "the claim request's name is too long",
+			fmt.Sprintf("it may have %d bytes", maxRequest), "")
+	}
 	if q.Request != "" {
 		defer b.busy.lock(requestKey{h.Process, q.Request})()
 		if held := b.index.heldBy(h.Process, q.Request); len(held) > 0 {
-			return b.redeliver(ctx, h, held)
+			// Those that have expired since are nobody's: a new claim must win anew.
+			if out, err := b.redeliver(ctx, h, held); err != nil || len(out) > 0 {
+				return out, err
+			}
 		}
 	}
 	if q.ID != 0 {
@@ -122,8 +133,11 @@ func (b *Box) ready(ctx context.Context, actor string, want int, wait bool, idle
 func (b *Box) grant(ctx context.Context, h fence.Holder, request string, ids []ID, byID bool) ([]Delivery, error) {
 	at, random := b.wall(), b.random()
 	var granted []grantedClaim
+	var corrupt []ID
+	b.grants.enter(h.Process)
+	defer b.grants.leave(h.Process)
 	err := b.store.Update(ctx, func(tx store.Tx) error {
-		granted = granted[:0]
+		granted, corrupt = granted[:0], corrupt[:0]
 		now := b.leases.Now()
 		if _, err := b.leases.CheckTx(tx, h, now); err != nil {
 			return err
@@ -136,6 +150,7 @@ func (b *Box) grant(ctx context.Context, h fence.Holder, request string, ids []I
 			case byID:
 				return err
 			case refusal.Has(err, refusal.StoreCorrupt):
+				corrupt = append(corrupt, id)
 				b.log.Error("unreadable message left alone", "msg", id.String(), "err", err)
 			}
 		}
@@ -146,6 +161,15 @@ func (b *Box) grant(ctx context.Context, h fence.Holder, request string, ids []I
 			b.giveBack(ctx, h.Slot.Actor, ids)
 		}
 		return nil, err
+	}
+	if !byID && len(granted) < len(ids) {
+		// An entry that was out of date is gone; a message that waits after all
+		// (the wall clock went back, its actor was paused) must not be.
+		taken := corrupt
+		for _, g := range granted {
+			taken = append(taken, g.rec.id)
+		}
+		b.giveBack(ctx, h.Slot.Actor, slices.DeleteFunc(slices.Clone(ids), func(id ID) bool { return slices.Contains(taken, id) }))
 	}
 	return b.granted(granted), nil
 }
@@ -178,6 +202,7 @@ func (b *Box) granted(claims []grantedClaim) []Delivery {
 		if g.ended != nil {
 			b.index.unhold(g.ended.ref)
 			b.journal.appended()
+			b.tellLost(g.ended.holder, g.ended.ref, "expired")
 		}
 		if !g.again {
 			b.index.hold(g.rec.id, g.rec.hold())
@@ -199,16 +224,22 @@ func (b *Box) claimTx(tx store.Tx, h fence.Holder, id ID, request string, byID b
 		return out, refusal.New(refusal.NotAddressee, fmt.Sprintf("message %s is not for %s", id, h.Slot.Actor),
 			"it is addressed to "+rec.to, "")
 	}
+	actor := b.policy(rec.to)
+	if actor.Removed || actor.Paused && !byID {
+		return out, notClaimable(rec, "deliveries to "+rec.to+" are held back").Later()
+	}
 	switch rec.state {
 	case New:
 		if rec.dueAt.After(at) {
 			return out, notClaimable(rec, "it is not due before "+rec.dueAt.Format(time.RFC3339)).Later()
 		}
 	case Claimed:
-		live, err := b.liveTx(tx, rec, now)
-		if err != nil {
+		leased, err := b.leases.CurrentTx(tx, rec.holder().Slot, rec.claim.lease)
+		if err != nil && !refusal.Has(err, refusal.LeaseCorrupt) {
 			return out, err
 		}
+		expired := b.expired(rec, now)
+		live := leased && !expired
 		if live && rec.claim.process == h.Process && rec.claim.lease == h.Token && byID {
 			out.rec, out.again = rec, true
 			out.d, err = b.deliveryTx(tx, rec, now)
@@ -217,12 +248,12 @@ func (b *Box) claimTx(tx store.Tx, h fence.Holder, id ID, request string, byID b
 		if !byID { // an old index entry; an expired claim is the sweep's
 			return out, notClaimable(rec, fmt.Sprintf("attempt %d holds it", rec.attempt)).Later()
 		}
-		// An auto claim that has used up its time is handed out only once its
-		// process has been ended (P4.5).
-		if live || b.leases.Kept(rec.holder().Slot, rec.claim.lease) && rec.claim.limitAt != 0 && now >= rec.claim.limitAt {
+		// The message of an auto claim is handed out only once its process has
+		// been ended and has left (P4.5); so is one whose lease alone is gone.
+		if live || !expired || rec.claim.auto && (!leased || b.leases.Kept(rec.holder().Slot, rec.claim.lease)) {
 			return out, notClaimable(rec, fmt.Sprintf("attempt %d holds it", rec.attempt)).Later()
 		}
-		ended, err := b.endTx(tx, rec, Outcome{Verdict: Unreported, Category: CategoryClaimExpired, ExitCode: -1,
+		ended, err := b.endTx(tx, rec, Outcome{Verdict: Unreported, Category: CategoryClaimExpired, ExitCode: -1, expired: true,
 			Reason: "the claim had expired when the message was claimed again"}, 0, at.UTC(), random)
 		if err != nil {
 			return out, err
@@ -243,32 +274,28 @@ func (b *Box) claimTx(tx store.Tx, h fence.Holder, id ID, request string, byID b
 	if err != nil {
 		return out, err
 	}
-	b.grantTx(tx, rec, h, request, true, at, now)
+	b.grantTx(tx, rec, h, request, false, at, now)
 	out.rec = rec
 	out.d = b.delivery(rec, c, now)
 	return out, nil
 }
 
 // grantTx writes the claim of rec, which is NEW: token, expiry and state in one
-// record, in the transaction that grants (P3.11).
-// limited claims end with the actor's timeout; a task's does not, since there the
-// supervisor observes which comes first, the exit or the timeout.
-func (b *Box) grantTx(tx store.Tx, rec *record, h fence.Holder, request string, limited bool, at time.Time, now fence.Instant) {
+// record, in the transaction that grants (P3.11). The claim of a task is always
+// kept, and does not end with the actor's timeout: there the supervisor
+// observes which comes first, the exit or the timeout.
+func (b *Box) grantTx(tx store.Tx, rec *record, h fence.Holder, request string, task bool, at time.Time, now fence.Instant) {
 	actor := b.policy(rec.to)
 	token := fence.Token(tx.Mint("message:" + rec.id.String()))
 	if token <= rec.last {
 		panic(fmt.Sprintf("mailbox: token of %s went back: %d to %d", rec.id, rec.last, token))
 	}
-	ttl := actor.ClaimTTL
-	if ttl <= 0 {
-		ttl = time.Minute
-	}
 	rec.attempt++
 	rec.last = token
 	rec.dueAt = time.Time{}
 	rec.claim = claim{slot: h.Slot.Number, process: h.Process, lease: h.Token, token: token, startedAt: at.UTC(),
-		expiresAt: now + fence.Instant(ttl), auto: actor.Auto, request: request}
-	if limited && actor.Timeout > 0 {
+		expiresAt: now + fence.Instant(actor.claimTTL()), auto: actor.Auto || task, request: request}
+	if !task && actor.Timeout > 0 {
 		rec.claim.limitAt = now + fence.Instant(actor.Timeout)
 		rec.claim.expiresAt = min(rec.claim.expiresAt, rec.claim.limitAt)
 	}

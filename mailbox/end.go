@@ -11,6 +11,7 @@ import (
 // transaction is committed.
 type ending struct {
 	ref     Ref
+	holder  fence.Holder // of the attempt
 	to      string
 	state   State
 	settled Settled
@@ -38,6 +39,7 @@ const maxInline = 12
 //
 // inline bounds the staged sends handled at once, at most maxInline.
 func (b *Box) endTx(tx store.Tx, rec *record, o Outcome, inline int, at time.Time, random float64) (ending, error) {
+	verb := verbStatus(o.Verdict)
 	if rec.claim.cancelled && o.Verdict != Complete {
 		o.Verdict, o.Category = Kill, CategoryCancelled
 	}
@@ -48,11 +50,11 @@ func (b *Box) endTx(tx store.Tx, rec *record, o Outcome, inline int, at time.Tim
 
 	receipt := Receipt{Message: rec.id, Attempt: rec.attempt, Token: rec.claim.token, LeaseToken: rec.claim.lease,
 		Process: rec.claim.process, Slot: rec.holder().Slot, StartedAt: rec.claim.startedAt, EndedAt: at,
-		Status: next.status, Category: o.Category, Counted: next.counted, ByWorker: o.ByWorker,
+		Status: next.status, Category: o.Category, Counted: next.counted, ByWorker: o.ByWorker, verb: verb, expired: o.expired,
 		Reason: reason, ExitCode: o.ExitCode, Signal: o.Signal}
 	tx.Put(receiptKey(rec.id, rec.attempt), receipt.encode())
 
-	out := ending{ref: ref, to: rec.to, state: next.state}
+	out := ending{ref: ref, holder: rec.holder(), to: rec.to, state: next.state}
 	publish := discardStaged
 	if o.Verdict == Complete {
 		publish = publishStaged
@@ -120,12 +122,11 @@ func (b *Box) moveTx(tx store.Tx, rec *record, to State, at time.Time) {
 	if !rec.open() {
 		rec.endedAt = at
 	}
-	if newKey := rec.key(); string(newKey) != string(oldKey) {
+	newKey := rec.key()
+	if newKey[0] != oldKey[0] {
 		tx.Delete(oldKey)
-		tx.Put(newKey, rec.encode())
-	} else {
-		tx.Put(newKey, rec.encode())
 	}
+	tx.Put(newKey, rec.encode())
 	tx.Add(countKey(rec.to, from), -1)
 	tx.Add(countKey(rec.to, to), 1)
 }

@@ -1,7 +1,7 @@
 package mailbox
 
 import (
-	"container/heap"
+	stdheap "container/heap"
 	"slices"
 	"sync"
 	"time"
@@ -21,11 +21,11 @@ type index struct {
 	loaded bool
 	queues map[string]*queue
 
-	due      dueHeap       // NEW messages that wait for their time
-	dueWake  chan struct{} // closed and replaced when the earliest due time changes
-	exp      expiryHeap    // claims by expiry; entries may be older than the hold
-	expWake  chan struct{} // closed and replaced when the earliest expiry changes
-	holds    map[ID]*hold  // claims that are held
+	due      heap[dueEntry] // NEW messages that wait for their time
+	dueWake  chan struct{}  // closed and replaced when the earliest due time changes
+	exp      expiries       // holds that something must be done about, by when
+	expWake  chan struct{}  // closed and replaced when the earliest expiry changes
+	holds    map[ID]*hold   // claims that are held
 	byHolder map[fence.Process]map[ID]struct{}
 }
 
@@ -39,11 +39,14 @@ type queue struct {
 // A level is the ready messages of one priority: a min-heap of ids.
 type level struct {
 	priority int
-	ids      idHeap
+	ids      heap[ID]
 }
 
 // A hold is a claim as the index remembers it.
 type hold struct {
+	id        ID
+	place     int           // in index.exp, -1 while it is not there
+	at        fence.Instant // wakeAt as index.exp knows it: renewals move it lazily
 	holder    fence.Holder
 	token     fence.Token
 	attempt   int
@@ -65,6 +68,12 @@ func (h *hold) wakeAt() fence.Instant {
 func newIndex() *index {
 	return &index{queues: map[string]*queue{}, holds: map[ID]*hold{}, byHolder: map[fence.Process]map[ID]struct{}{},
 		dueWake: make(chan struct{}), expWake: make(chan struct{})}
+}
+
+func (x *index) isLoaded() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.loaded
 }
 
 func (x *index) queue(actor string) *queue {
@@ -89,7 +98,7 @@ func (x *index) push(actor string, id ID, priority int, dueAt, now time.Time) {
 func (x *index) pushLocked(actor string, id ID, priority int, dueAt, now time.Time) {
 	if dueAt.After(now) {
 		first := len(x.due) == 0 || dueAt.UnixNano() < x.due[0].at
-		heap.Push(&x.due, dueEntry{at: dueAt.UnixNano(), id: id, actor: actor, priority: priority})
+		x.due.push(dueEntry{at: dueAt.UnixNano(), id: id, actor: actor, priority: priority})
 		if first {
 			close(x.dueWake)
 			x.dueWake = make(chan struct{})
@@ -105,7 +114,7 @@ func (q *queue) add(id ID, priority int) {
 	if !found {
 		q.levels = slices.Insert(q.levels, i, level{priority: priority})
 	}
-	heap.Push(&q.levels[i].ids, id)
+	q.levels[i].ids.push(id)
 	q.wake()
 }
 
@@ -138,7 +147,7 @@ func (x *index) take(actor string, wait bool) (id ID, priority int, ok bool, aga
 	if !q.paused {
 		for i := range q.levels {
 			if len(q.levels[i].ids) > 0 {
-				return heap.Pop(&q.levels[i].ids).(ID), q.levels[i].priority, true, nil
+				return q.levels[i].ids.pop(), q.levels[i].priority, true, nil
 			}
 		}
 	}
@@ -179,7 +188,7 @@ func (x *index) popDue(now time.Time) (next time.Time, changed <-chan struct{}) 
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for len(x.due) > 0 && x.due[0].at <= now.UnixNano() {
-		e := heap.Pop(&x.due).(dueEntry)
+		e := x.due.pop()
 		x.queue(e.actor).add(e.id, e.priority)
 	}
 	if len(x.due) > 0 {
@@ -199,6 +208,10 @@ func (x *index) hold(id ID, h *hold) {
 }
 
 func (x *index) holdLocked(id ID, h *hold) {
+	if old := x.holds[id]; old != nil {
+		x.dropLocked(old)
+	}
+	h.id, h.place = id, -1
 	x.holds[id] = h
 	mine := x.byHolder[h.holder.Process]
 	if mine == nil {
@@ -206,20 +219,39 @@ func (x *index) holdLocked(id ID, h *hold) {
 		x.byHolder[h.holder.Process] = mine
 	}
 	mine[id] = struct{}{}
-	x.expireAt(id, h)
+	x.expireAt(h)
 }
 
-// expireAt enters a hold into the expiry heap.
-func (x *index) expireAt(id ID, h *hold) {
-	at := h.wakeAt()
-	if at == 0 {
+// expireAt enters a hold into the expiry heap, or moves it to its present time.
+func (x *index) expireAt(h *hold) {
+	h.at = h.wakeAt()
+	switch {
+	case h.at == 0 && h.place >= 0:
+		stdheap.Remove(&x.exp, h.place)
 		return
+	case h.at == 0:
+		return
+	case h.place >= 0:
+		stdheap.Fix(&x.exp, h.place)
+	default:
+		stdheap.Push(&x.exp, h)
 	}
-	first := len(x.exp) == 0 || at < x.exp[0].at
-	heap.Push(&x.exp, expiryEntry{at: at, id: id, token: h.token})
-	if first {
+	if x.exp[0] == h {
 		close(x.expWake)
 		x.expWake = make(chan struct{})
+	}
+}
+
+// dropLocked forgets a hold.
+func (x *index) dropLocked(h *hold) {
+	if h.place >= 0 {
+		stdheap.Remove(&x.exp, h.place)
+	}
+	delete(x.holds, h.id)
+	mine := x.byHolder[h.holder.Process]
+	delete(mine, h.id)
+	if len(mine) == 0 {
+		delete(x.byHolder, h.holder.Process)
 	}
 }
 
@@ -227,9 +259,9 @@ func (x *index) expireAt(id ID, h *hold) {
 func (x *index) renewed(ref Ref, expiresAt fence.Instant) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	// The heap keeps the earlier entry; it is set right when it comes up.
+	// The heap keeps the earlier time; it is set right when it comes up.
 	if h := x.holds[ref.ID]; h != nil && h.token == ref.Token {
-		h.expiresAt = expiresAt
+		h.expiresAt = max(h.expiresAt, expiresAt)
 	}
 }
 
@@ -238,15 +270,8 @@ func (x *index) renewed(ref Ref, expiresAt fence.Instant) {
 func (x *index) unhold(ref Ref) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	h := x.holds[ref.ID]
-	if h == nil || h.token != ref.Token {
-		return
-	}
-	delete(x.holds, ref.ID)
-	mine := x.byHolder[h.holder.Process]
-	delete(mine, ref.ID)
-	if len(mine) == 0 {
-		delete(x.byHolder, h.holder.Process)
+	if h := x.holds[ref.ID]; h != nil && h.token == ref.Token {
+		x.dropLocked(h)
 	}
 }
 
@@ -275,21 +300,12 @@ func (x *index) nextExpiry() (at fence.Instant, ok bool, changed <-chan struct{}
 	return x.exp[0].at, true, x.expWake
 }
 
-// settleExpiries drops entries of ended claims from the front of the heap and
-// moves those of renewed ones to their present time.
+// settleExpiries moves renewed claims at the front of the heap to their present
+// time.
 func (x *index) settleExpiries() {
-	for len(x.exp) > 0 {
-		e := x.exp[0]
-		h := x.holds[e.id]
-		switch {
-		case h == nil || h.token != e.token || h.wakeAt() == 0:
-			heap.Pop(&x.exp)
-		case h.wakeAt() != e.at:
-			x.exp[0].at = h.wakeAt()
-			heap.Fix(&x.exp, 0)
-		default:
-			return
-		}
+	for len(x.exp) > 0 && x.exp[0].at != x.exp[0].wakeAt() {
+		x.exp[0].at = x.exp[0].wakeAt()
+		stdheap.Fix(&x.exp, 0)
 	}
 }
 
@@ -303,9 +319,8 @@ func (x *index) expired(now fence.Instant) (manual, overdue []expiredClaim) {
 		if len(x.exp) == 0 || x.exp[0].at > now {
 			return manual, overdue
 		}
-		e := heap.Pop(&x.exp).(expiryEntry)
-		h := x.holds[e.id]
-		c := expiredClaim{ref: Ref{ID: e.id, Token: e.token}, holder: h.holder}
+		h := stdheap.Pop(&x.exp).(*hold)
+		c := expiredClaim{ref: Ref{ID: h.id, Token: h.token}, holder: h.holder}
 		if h.auto {
 			overdue = append(overdue, c)
 		} else {
@@ -319,7 +334,7 @@ func (x *index) expireAgain(ref Ref) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if h := x.holds[ref.ID]; h != nil && h.token == ref.Token {
-		x.expireAt(ref.ID, h)
+		x.expireAt(h)
 	}
 }
 
@@ -328,18 +343,7 @@ type expiredClaim struct {
 	holder fence.Holder
 }
 
-type idHeap []ID
-
-func (h idHeap) Len() int           { return len(h) }
-func (h idHeap) Less(i, j int) bool { return h[i] < h[j] }
-func (h idHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *idHeap) Push(v any)        { *h = append(*h, v.(ID)) }
-func (h *idHeap) Pop() any {
-	old := *h
-	v := old[len(old)-1]
-	*h = old[:len(old)-1]
-	return v
-}
+func (id ID) before(other ID) bool { return id < other }
 
 type dueEntry struct {
 	at       int64 // wall clock, ns since 1970
@@ -348,36 +352,30 @@ type dueEntry struct {
 	priority int
 }
 
-type dueHeap []dueEntry
-
-func (h dueHeap) Len() int { return len(h) }
-func (h dueHeap) Less(i, j int) bool {
-	return h[i].at < h[j].at || h[i].at == h[j].at && h[i].id < h[j].id
+func (e dueEntry) before(other dueEntry) bool {
+	return e.at < other.at || e.at == other.at && e.id < other.id
 }
-func (h dueHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *dueHeap) Push(v any)   { *h = append(*h, v.(dueEntry)) }
-func (h *dueHeap) Pop() any {
+
+// expiries is a heap of holds that know their place in it, so that an ended
+// claim leaves nothing behind.
+type expiries []*hold
+
+func (h expiries) Len() int           { return len(h) }
+func (h expiries) Less(i, j int) bool { return h[i].at < h[j].at }
+func (h expiries) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].place, h[j].place = i, j
+}
+func (h *expiries) Push(v any) {
+	e := v.(*hold)
+	e.place = len(*h)
+	*h = append(*h, e)
+}
+func (h *expiries) Pop() any {
 	old := *h
-	v := old[len(old)-1]
+	e := old[len(old)-1]
+	old[len(old)-1] = nil
 	*h = old[:len(old)-1]
-	return v
-}
-
-type expiryEntry struct {
-	at    fence.Instant
-	id    ID
-	token fence.Token
-}
-
-type expiryHeap []expiryEntry
-
-func (h expiryHeap) Len() int           { return len(h) }
-func (h expiryHeap) Less(i, j int) bool { return h[i].at < h[j].at }
-func (h expiryHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *expiryHeap) Push(v any)        { *h = append(*h, v.(expiryEntry)) }
-func (h *expiryHeap) Pop() any {
-	old := *h
-	v := old[len(old)-1]
-	*h = old[:len(old)-1]
-	return v
+	e.place = -1
+	return e
 }

@@ -21,60 +21,83 @@ const maxLeave = 8
 // what has ended is left alone, so there is one receipt per start (P4.4). The
 // caller has ended the process and its tree. It returns what it ended.
 func (b *Box) Leave(ctx context.Context, h fence.Holder, outcome func(Ref) Outcome, ev Event) ([]Ref, error) {
+	at := b.wall().UTC()
+	ev.At, ev.Actor, ev.Slot, ev.Process, ev.Token = at, h.Slot.Actor, h.Slot.Number, h.Process, h.Token
+	// 1. Release the lease, together with the first attempts. A crash after it
+	// leaves the others with a lease that is not current.
 	held, err := b.heldBy(ctx, h)
 	if err != nil {
 		return nil, err
 	}
-	at := b.wall().UTC()
-	ev.At, ev.Actor, ev.Slot, ev.Process, ev.Token = at, h.Slot.Actor, h.Slot.Number, h.Process, h.Token
-	steps := slices.Collect(slices.Chunk(held, maxLeave))
-	if len(steps) == 0 {
-		steps = [][]Ref{nil}
+	ended, err := b.leaveStep(ctx, h, held[:min(len(held), maxLeave)], outcome, &ev)
+	if err != nil {
+		return ended, err
 	}
-	var ended []Ref
-	for i, step := range steps {
-		random := b.random()
-		var ends []ending
-		err := b.store.Update(ctx, func(tx store.Tx) error {
-			ends = ends[:0]
-			if i == 0 {
-				err := b.leases.ReleaseTx(tx, h)
-				if err != nil && !refusal.Has(err, refusal.ActorLeaseLost) && !refusal.Has(err, refusal.LeaseCorrupt) {
-					return err
-				}
-				if ev.Kind != "" {
-					b.eventTx(tx, ev)
-				}
-			}
-			for _, ref := range step {
-				rec, err := b.get(tx, ref.ID)
-				if err != nil {
-					b.log.Error("unreadable message left alone", "msg", ref.ID.String(), "err", err)
-					continue
-				}
-				if rec == nil || rec.state != Claimed || rec.claim.token != ref.Token || rec.claim.process != h.Process {
-					continue
-				}
-				e, err := b.endTx(tx, rec, outcome(ref), 0, at, random)
-				if err != nil {
-					return err
-				}
-				ends = append(ends, e)
-			}
-			return nil
-		})
+	b.leases.Drop(h.Slot, h.Token)
+	// 2. Nothing new can be granted now. What was granted a moment ago may not
+	// be in the index yet.
+	b.grants.wait(h.Process)
+	if held, err = b.heldBy(ctx, h); err != nil {
+		return ended, err
+	}
+	// 3. The others.
+	for step := range slices.Chunk(held, maxLeave) {
+		more, err := b.leaveStep(ctx, h, step, outcome, nil)
+		ended = append(ended, more...)
 		if err != nil {
 			return ended, err
 		}
-		if i == 0 {
-			b.leases.Drop(h.Slot, h.Token)
-			b.journal.appended()
-		}
-		for _, e := range ends {
-			ended = append(ended, e.ref)
-			if _, err := b.settled(ctx, e); err != nil {
-				return ended, err
+	}
+	return ended, nil
+}
+
+// leaveStep ends the attempts of step in one transaction. With ev it releases
+// the lease first, and records ev if there was anything to end.
+func (b *Box) leaveStep(ctx context.Context, h fence.Holder, step []Ref, outcome func(Ref) Outcome, ev *Event) (ended []Ref, err error) {
+	at, random := b.wall().UTC(), b.random()
+	var ends []ending
+	err = b.store.Update(ctx, func(tx store.Tx) error {
+		ends = ends[:0]
+		gone := false
+		if ev != nil {
+			err := b.leases.ReleaseTx(tx, h)
+			gone = refusal.Has(err, refusal.ActorLeaseLost)
+			if err != nil && !gone && !refusal.Has(err, refusal.LeaseCorrupt) {
+				return err
 			}
+		}
+		for _, ref := range step {
+			rec, err := b.get(tx, ref.ID)
+			if err != nil {
+				b.log.Error("unreadable message left alone", "msg", ref.ID.String(), "err", err)
+				continue
+			}
+			if rec == nil || rec.state != Claimed || rec.claim.token != ref.Token || rec.claim.process != h.Process {
+				continue
+			}
+			e, err := b.endTx(tx, rec, outcome(ref), 0, at, random)
+			if err != nil {
+				return err
+			}
+			ends = append(ends, e)
+		}
+		// A pass that is repeated finds nothing, and says nothing (P4.4).
+		if ev != nil && ev.Kind != "" && (!gone || len(ends) > 0) {
+			b.eventTx(tx, *ev)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, ref := range step {
+		b.index.unhold(ref) // also what had ended already
+	}
+	b.journal.appended()
+	for _, e := range ends {
+		ended = append(ended, e.ref)
+		if _, err := b.settled(ctx, e); err != nil {
+			return ended, err
 		}
 	}
 	return ended, nil
@@ -85,10 +108,7 @@ func (b *Box) Held(p fence.Process) []Ref { return b.index.heldBy(p, "") }
 
 // heldBy is Held; without the index it reads the open records.
 func (b *Box) heldBy(ctx context.Context, h fence.Holder) ([]Ref, error) {
-	b.index.mu.Lock()
-	loaded := b.index.loaded
-	b.index.mu.Unlock()
-	if loaded {
+	if b.index.isLoaded() {
 		return b.index.heldBy(h.Process, ""), nil
 	}
 	all, err := b.Claims(ctx)
@@ -110,6 +130,7 @@ type OpenClaim struct {
 	Holder    fence.Holder
 	Attempt   int
 	ExpiresAt fence.Instant
+	Auto      bool // kept while its process lives: ExpiresAt says nothing of a death
 	Live      bool // unexpired, and under its slot's current lease
 }
 
@@ -132,7 +153,7 @@ func (b *Box) Claims(ctx context.Context) ([]OpenClaim, error) {
 			}
 			live, err := b.liveTx(r, rec, now)
 			out = append(out, OpenClaim{Ref: rec.ref(), Holder: rec.holder(), Attempt: rec.attempt,
-				ExpiresAt: rec.claim.expiresAt, Live: live && err == nil})
+				ExpiresAt: rec.claim.expiresAt, Auto: rec.claim.auto, Live: live && err == nil})
 			return true
 		})
 		return nil

@@ -138,6 +138,9 @@ type Receipt struct {
 	Reason     string
 	ExitCode   int    // -1: none
 	Signal     string // name without SIG, "" none
+
+	verb    Status // what was asked for: a person's cancel makes a release a failure
+	expired bool   // its time was up: asked again, lease_expired answers (P1.10)
 }
 
 // A Status is the coarse end of an attempt.

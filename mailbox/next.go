@@ -28,7 +28,7 @@ func follow(o Outcome, attempts int, a Actor, random float64) afterEnd {
 		case n >= a.Retry.MaxAttempts:
 			out.state = Dead
 		case o.Delay != nil:
-			out.delay = max(0, *o.Delay)
+			out.delay = min(max(0, *o.Delay), maxSpan)
 		default:
 			out.delay = backoff(a.Retry, n, random)
 		}
@@ -41,10 +41,8 @@ func follow(o Outcome, attempts int, a Actor, random float64) afterEnd {
 			out.state = Parked
 		case n >= a.Retry.MaxAttempts:
 			out.state = Dead
-		case n > 1:
-			// The first loss is most often not the message's fault: it runs again
-			// at once. From the second on it waits as after a failure.
-			out.delay = backoff(a.Retry, n-1, random)
+		default:
+			out.delay = backoff(a.Retry, n, random)
 		}
 		return out
 	case Defer:
@@ -67,7 +65,7 @@ func backoff(r Retry, n int, random float64) time.Duration {
 	d := float64(r.Initial) * math.Pow(max(1, r.Factor), float64(max(0, n-1)))
 	d = min(d, float64(r.Max))
 	d *= 1 + r.Jitter*(2*random-1)
-	return time.Duration(min(d, math.MaxInt64/2))
+	return time.Duration(max(0, min(d, float64(maxSpan))))
 }
 
 // priority bounds.

@@ -34,6 +34,8 @@ type Outcome struct {
 	Result          []byte         // Complete; beyond 1 MiB it is cut and marked
 	ResultTruncated bool
 	ByWorker        bool
+
+	expired bool // the claim ends because its time is up
 }
 
 // Settled is what an end did.

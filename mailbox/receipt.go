@@ -1,10 +1,15 @@
 package mailbox
 
 import (
+	"slices"
+
 	"github.com/sovereign-run/sovereign/fence"
 )
 
 const receiptVersion = 1
+
+// verbs are what an attempt's end can have been asked to be, as stored.
+var verbs = []Status{Completed, Failed, Released, ""}
 
 func (r *Receipt) encode() []byte {
 	e := newEncoder(receiptVersion, 80+len(r.Slot.Actor)+len(r.Reason))
@@ -25,6 +30,10 @@ func (r *Receipt) encode() []byte {
 	if r.ByWorker {
 		flags |= 2
 	}
+	if r.expired {
+		flags |= 4
+	}
+	flags |= byte(slices.Index(verbs, r.verb)) << 3
 	e.byte(flags)
 	e.string(r.Reason)
 	e.int(int64(r.ExitCode))
@@ -51,6 +60,8 @@ func decodeReceipt(id ID, attempt int, b []byte) (Receipt, error) {
 	flags := d.byte()
 	r.Counted = flags&1 != 0
 	r.ByWorker = flags&2 != 0
+	r.expired = flags&4 != 0
+	r.verb = verbs[flags>>3&3]
 	r.Reason = d.string()
 	r.ExitCode = int(d.int())
 	r.Signal = d.string()

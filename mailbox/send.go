@@ -22,6 +22,8 @@ const (
 	maxGroup   = 256     // bytes
 	maxFrom    = 256     // bytes
 
+	maxSpan = 100 * 365 * 24 * time.Hour // of a delay or time to live
+
 	// MaxBody is the largest body that any actor can allow, in bytes.
 	MaxBody = 1 << 20
 )
@@ -140,6 +142,11 @@ func (b *Box) draft(m Outgoing, now time.Time) (*draft, error) {
 	case m.KeyTTL > 0 && m.Key == "":
 		return bad("it has a key ttl and no key", "a key ttl says how long the key is held")
 	}
+	for _, d := range []time.Duration{m.Delay, m.TTL, m.KeyTTL, m.At.Sub(now)} {
+		if d > maxSpan {
+			return bad("a time is too far away", "it may be a hundred years from now at most")
+		}
+	}
 	d := &draft{to: actor.Name, priority: m.Priority, limit: actor.Limit, now: now, content: content{
 		from: m.From, subject: m.Subject, headers: maps.Clone(m.Headers), key: m.Key, group: m.Group,
 		createdAt: now.UTC(), ttl: m.TTL, body: m.Body}}
@@ -236,7 +243,7 @@ func (b *Box) duplicateTx(tx store.Tx, d *draft, s State, parent Ref) (Sent, err
 	case !bytes.Equal(k.print[:], d.print[:]):
 		return Sent{}, refusal.New(refusal.DuplicateKey, fmt.Sprintf("the key %s is held by message %s", quote(d.content.key), k.id),
 			"that message to "+d.to+" says something else", "use another key, or see `sovereign inbox show "+k.id.String()+"`")
-	case holder != nil && holder.state == staged && (s != staged || holder.parent != parent):
+	case holder != nil && holder.state == staged && !published(tx, holder.parent) && (s != staged || holder.parent != parent):
 		// To call this a duplicate would lose it, should that attempt fail.
 		return Sent{}, refusal.New(refusal.DuplicateKey, fmt.Sprintf("the key %s is held by a send that is still staged", quote(d.content.key)),
 			"the attempt that staged it has not ended", "send again when it has").Later()

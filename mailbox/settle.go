@@ -62,8 +62,13 @@ func (b *Box) settled(ctx context.Context, end ending) (Settled, error) {
 		// The end itself is durable: a context that is over must not hide it.
 		visible, err := b.finishStaged(context.WithoutCancel(ctx), end.ref, end.more)
 		end.settled.Visible = append(end.settled.Visible, visible...)
-		if err != nil {
+		switch {
+		case refusal.Has(err, refusal.OutcomeUnknown):
 			return end.settled, err
+		case err != nil:
+			// The end stands, and its sends count as visible: Run makes them so.
+			b.log.Error("staged sends not finished yet", "msg", end.ref.ID.String(), "err", err)
+			b.rest.add(leftover{end.ref, end.more})
 		}
 	}
 	return end.settled, nil
@@ -123,7 +128,7 @@ func (b *Box) Renew(ctx context.Context, h fence.Holder, ref Ref, progress *stri
 			rec.claim.progress = cut(printable(*progress), maxReason)
 		}
 		if !rec.claim.auto {
-			until := now + fence.Instant(b.policy(rec.to).ClaimTTL)
+			until := now + fence.Instant(b.policy(rec.to).claimTTL())
 			if rec.claim.limitAt != 0 {
 				until = min(until, rec.claim.limitAt)
 			}
@@ -148,7 +153,7 @@ func (b *Box) Renew(ctx context.Context, h fence.Holder, ref Ref, progress *stri
 func (b *Box) remaining(rec *record, now fence.Instant) time.Duration {
 	until := rec.claim.expiresAt
 	if rec.claim.auto && b.leases.Kept(rec.holder().Slot, rec.claim.lease) {
-		until = now + fence.Instant(b.policy(rec.to).ClaimTTL)
+		until = now + fence.Instant(b.policy(rec.to).claimTTL())
 		if rec.claim.limitAt != 0 {
 			until = rec.claim.limitAt
 		}
@@ -190,7 +195,7 @@ func (b *Box) staleTx(r store.Reader, h fence.Holder, ref Ref, rec *record, expi
 	case mine && receipt.ByWorker:
 		return (refusal.New(refusal.AlreadySettled, fmt.Sprintf("attempt %d of message %s has been settled", receipt.Attempt, ref.ID),
 			fmt.Sprintf("it was %s", receipt.Status), "take the next message"))
-	case expired, mine && rec.last == ref.Token && receipt.Category == CategoryClaimExpired:
+	case expired, mine && rec.last == ref.Token && receipt.expired:
 		return refusal.New(refusal.LeaseExpired, fmt.Sprintf("the claim on message %s has expired", ref.ID),
 			"it was not renewed in time, or used up its actor's timeout", stop)
 	}
@@ -240,7 +245,7 @@ func (b *Box) repeatTx(r store.Reader, h fence.Holder, ref Ref, o Outcome, why e
 	if err != nil {
 		return nil, err
 	}
-	if receipt.Status != verbStatus(o.Verdict) {
+	if receipt.verb != verbStatus(o.Verdict) {
 		return nil, why
 	}
 	rec, err := b.mustGet(r, ref.ID)

@@ -38,9 +38,7 @@ func (b *Box) unstage(ctx context.Context, parent Ref, ids []ID) error {
 	for step := range slices.Chunk(ids, maxInline) {
 		err := b.store.Update(ctx, func(tx store.Tx) error {
 			for _, id := range step {
-				if err := b.dropStagedTx(tx, parent, id); err != nil {
-					return err
-				}
+				b.dropStagedTx(tx, parent, id)
 			}
 			return nil
 		})
@@ -77,16 +75,16 @@ func (b *Box) stagedStepTx(tx store.Tx, parent Ref, what pending, limit int) (re
 	})
 	for _, id := range ids {
 		if what == discardStaged {
-			if err := b.dropStagedTx(tx, parent, id); err != nil {
-				return nil, false, err
-			}
+			b.dropStagedTx(tx, parent, id)
 			continue
 		}
+		tx.Delete(stagedKey(parent, id))
 		rec, err := b.get(tx, id)
 		if err != nil {
-			return nil, false, err
+			// Damage does not hold back the end of an attempt: Verify reports it.
+			b.log.Error("unreadable message left alone", "msg", id.String(), "err", err)
+			continue
 		}
-		tx.Delete(stagedKey(parent, id))
 		if rec != nil && rec.state == staged && rec.parent == parent {
 			b.moveTx(tx, rec, New, rec.endedAt)
 			ready = append(ready, readied{rec.to, rec.id, rec.priority, rec.dueAt})
@@ -96,20 +94,21 @@ func (b *Box) stagedStepTx(tx store.Tx, parent Ref, what pending, limit int) (re
 }
 
 // dropStagedTx removes one staged send and frees its place and its key.
-func (b *Box) dropStagedTx(tx store.Tx, parent Ref, id ID) error {
+func (b *Box) dropStagedTx(tx store.Tx, parent Ref, id ID) {
 	tx.Delete(stagedKey(parent, id))
 	rec, err := b.get(tx, id)
 	if err != nil {
-		return err
+		// Damage does not hold back the end of an attempt: Verify reports it.
+		b.log.Error("unreadable message left alone", "msg", id.String(), "err", err)
+		return
 	}
 	if rec == nil || rec.state != staged || rec.parent != parent {
-		return nil
+		return
 	}
 	c, err := decodeContent(id, tx.Get(idKey(spaceContent, id)))
 	if err != nil {
-		return err
-	}
-	if c.key != "" {
+		b.log.Error("unreadable content removed", "msg", id.String(), "err", err)
+	} else if c.key != "" {
 		if v := tx.Get(dedupKey(rec.to, c.key)); v != nil {
 			if k, err := decodeKey(v); err == nil && k.id == id {
 				tx.Delete(dedupKey(rec.to, c.key))
@@ -119,7 +118,6 @@ func (b *Box) dropStagedTx(tx store.Tx, parent Ref, id ID) error {
 	tx.Delete(idKey(spaceContent, id))
 	tx.Delete(rec.key())
 	tx.Add(countKey(rec.to, staged), -1)
-	return nil
 }
 
 // finishStaged handles, step by step, what an ended claim left pending.
@@ -181,11 +179,15 @@ func (b *Box) finishPending(ctx context.Context) error {
 // completed counts as NEW from the completion's transaction on, although its
 // own record may be rewritten a step later.
 func (b *Box) visible(r store.Reader, rec *record) *record {
-	if rec == nil || rec.state != staged {
-		return rec
-	}
-	if v := r.Get(claimKey(spacePending, rec.parent)); len(v) == 1 && pending(v[0]) == publishStaged {
+	if rec != nil && rec.state == staged && published(r, rec.parent) {
 		rec.state = New
 	}
 	return rec
+}
+
+// published reports whether the claim has completed and its staged sends are
+// being made visible.
+func published(r store.Reader, parent Ref) bool {
+	v := r.Get(claimKey(spacePending, parent))
+	return len(v) == 1 && pending(v[0]) == publishStaged
 }

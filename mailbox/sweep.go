@@ -3,6 +3,8 @@ package mailbox
 import (
 	"context"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/store"
 )
@@ -24,39 +26,53 @@ func (b *Box) SweepExpired(ctx context.Context) ([]Ref, error) {
 	for _, c := range overdue {
 		b.tellOverdue(c)
 	}
+	done := make([]bool, len(manual))
+	var all errgroup.Group
+	all.SetLimit(sweepers)
+	for i, c := range manual {
+		all.Go(func() (err error) {
+			if done[i], err = b.Sweep(ctx, c.ref); err != nil {
+				b.index.expireAgain(c.ref)
+			}
+			return err
+		})
+	}
+	err := all.Wait()
 	var swept []Ref
 	for i, c := range manual {
-		done, err := b.Sweep(ctx, c.ref)
-		if err != nil {
-			for _, left := range manual[i:] {
-				b.index.expireAgain(left.ref)
-			}
-			return swept, err
-		}
-		if done {
+		if done[i] {
 			swept = append(swept, c.ref)
 			b.tellLost(c.holder, c.ref, "expired")
 		}
 	}
-	return swept, nil
+	return swept, err
 }
+
+// sweepers bounds the sweeps that are under way at once: together they share
+// commits.
+const sweepers = 64
 
 // Sweep ends one claim if it has expired by now, and reports whether it did.
 func (b *Box) Sweep(ctx context.Context, ref Ref) (bool, error) {
 	at, random := b.wall().UTC(), b.random()
 	var end *ending
+	var left *hold // the claim, where it goes on
 	err := b.store.Update(ctx, func(tx store.Tx) error {
-		end = nil
+		end, left = nil, nil
 		rec, err := b.get(tx, ref.ID)
 		if err != nil {
 			b.log.Error("unreadable message left alone", "msg", ref.ID.String(), "err", err)
 			return nil
 		}
 		// The compare of the compare-and-set: state, token and expiry.
-		if rec == nil || rec.state != Claimed || rec.claim.token != ref.Token || !b.expired(rec, b.leases.Now()) {
+		if rec == nil || rec.state != Claimed || rec.claim.token != ref.Token {
 			return nil
 		}
-		e, err := b.endTx(tx, rec, Outcome{Verdict: Unreported, Category: CategoryClaimExpired, ExitCode: -1,
+		if !b.expired(rec, b.leases.Now()) {
+			left = rec.hold()
+			return nil
+		}
+		e, err := b.endTx(tx, rec, Outcome{Verdict: Unreported, Category: CategoryClaimExpired, ExitCode: -1, expired: true,
 			Reason: "the claim was not renewed in time"}, 0, at, random)
 		end = &e
 		return err
@@ -64,8 +80,13 @@ func (b *Box) Sweep(ctx context.Context, ref Ref) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if end == nil {
+	switch {
+	case left != nil: // renewed, and the index does not know yet
+		b.index.renewed(ref, left.expiresAt)
 		b.index.expireAgain(ref)
+		return false, nil
+	case end == nil: // ended
+		b.index.unhold(ref)
 		return false, nil
 	}
 	_, err = b.settled(ctx, *end)

@@ -18,6 +18,7 @@ import (
 // Refusals as for fence.Leases.Acquire.
 func (b *Box) Begin(ctx context.Context, slot fence.Slot, p fence.Process, ttl time.Duration, ev Event) (fence.Lease, error) {
 	var lease fence.Lease
+	defer b.leases.Starting(slot)()
 	ev.At, ev.Actor, ev.Slot, ev.Process = b.wall().UTC(), slot.Actor, slot.Number, p
 	err := b.store.Update(ctx, func(tx store.Tx) (err error) {
 		lease, err = b.leases.AcquireTx(tx, slot, p, ttl, b.leases.Now())
@@ -53,7 +54,9 @@ func (b *Box) StartTask(ctx context.Context, slot fence.Slot, p fence.Process, t
 		case err == nil:
 			return lease, d, nil
 		case refusal.Has(err, refusal.MessageNotClaimable), refusal.Has(err, refusal.MessageMissing):
-			// The entry was out of date: look for the next.
+			// The entry was out of date, or the message waits after all (the wall
+			// clock went back, its actor was paused): look for the next.
+			b.giveBack(ctx, slot.Actor, ids)
 		case refusal.Has(err, refusal.StoreCorrupt):
 			b.log.Error("unreadable message left alone", "msg", ids[0].String(), "err", err)
 		default:
@@ -64,15 +67,22 @@ func (b *Box) StartTask(ctx context.Context, slot fence.Slot, p fence.Process, t
 }
 
 func (b *Box) startTask(ctx context.Context, slot fence.Slot, p fence.Process, ttl time.Duration, id ID) (lease fence.Lease, d Delivery, err error) {
+	defer b.leases.Starting(slot)()
+	b.grants.enter(p)
+	defer b.grants.leave(p)
 	at := b.wall()
 	var rec *record
 	// A message taken from the index must not be lost to a context that ends now.
-	err = b.store.Update(context.WithoutCancel(ctx), func(tx store.Tx) error {
+	err = b.store.Update(context.WithoutCancel(ctx), func(tx store.Tx) (err error) {
 		now := b.leases.Now()
 		if rec, err = b.mustGet(tx, id); err != nil {
 			return err
 		}
 		switch {
+		case rec.to != slot.Actor:
+			return notClaimable(rec, "it is addressed to "+rec.to)
+		case b.policy(rec.to).heldBack():
+			return notClaimable(rec, "deliveries to "+rec.to+" are held back")
 		case rec.state != New:
 			return notClaimable(rec, "it is "+rec.state.String())
 		case rec.dueAt.After(at):
@@ -85,9 +95,7 @@ func (b *Box) startTask(ctx context.Context, slot fence.Slot, p fence.Process, t
 		if lease, err = b.leases.AcquireTx(tx, slot, p, ttl, now); err != nil {
 			return err
 		}
-		b.grantTx(tx, rec, lease.Holder(), "", false, at, now)
-		rec.claim.auto = true
-		tx.Put(rec.key(), rec.encode())
+		b.grantTx(tx, rec, lease.Holder(), "", true, at, now)
 		d = b.delivery(rec, c, now)
 		return nil
 	})
@@ -108,19 +116,24 @@ func (b *Box) Unstart(ctx context.Context, h fence.Holder, ref Ref, ev Event) er
 	var back *record
 	err := b.store.Update(ctx, func(tx store.Tx) error {
 		back = nil
-		rec, err := b.currentTx(tx, h, ref, b.leases.Now())
-		if err == nil {
-			cancelled := rec.claim.cancelled
+		rec, err := b.get(tx, ref.ID)
+		if err != nil {
+			b.log.Error("unreadable message left alone", "msg", ref.ID.String(), "err", err)
+			rec = nil
+		}
+		// The claim alone decides: there is no child that its lease could fence.
+		if rec != nil && rec.state == Claimed && rec.claim.token == ref.Token && rec.claim.process == h.Process {
 			rec.attempt--
 			to := New
-			if cancelled {
+			if rec.claim.cancelled {
 				to = Dead
 				rec.failure = LastFailure{Category: CategoryCancelled, Reason: "cancelled before it could be started", At: at.UTC()}
+				b.eventTx(tx, Event{At: at.UTC(), Kind: EventCancelled, Actor: rec.to, Message: rec.id, Category: string(CategoryCancelled)})
 			}
 			b.moveTx(tx, rec, to, at.UTC())
 			back = rec
 		}
-		if err := b.leases.ReleaseTx(tx, h); err != nil && !refusal.Has(err, refusal.ActorLeaseLost) {
+		if err := b.leases.ReleaseTx(tx, h); err != nil && !refusal.Has(err, refusal.ActorLeaseLost) && !refusal.Has(err, refusal.LeaseCorrupt) {
 			return err
 		}
 		b.eventTx(tx, ev)

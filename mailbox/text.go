@@ -3,6 +3,7 @@ package mailbox
 import (
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -34,10 +35,10 @@ func printable(s string) string {
 		}
 		s = s[n:]
 	}
-	if len(s) > 0 {
-		return cut(out.String(), maxReason-len("…")) + "…"
+	if len(s) > 0 || out.Len() > maxReason {
+		return strings.ToValidUTF8(out.String()[:maxReason-len("…")], "") + "…"
 	}
 	return out.String()
 }
 
-func control(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == 0x7f }
+func control(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }
