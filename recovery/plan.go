@@ -49,8 +49,9 @@ func Decide(found Found, now fence.Instant) Plan {
 		}
 	}
 	for _, c := range found.Claims {
-		if now >= c.ExpiresAt {
+		if !c.Auto && now >= c.ExpiresAt {
 			// Its time was up before we came: an expired claim, not a lost worker.
+			// An auto claim's time was not: it ran as long as its worker did.
 			p.Sweep = append(p.Sweep, c.Ref)
 		}
 		// Its lease may be gone (a crash between two steps of an earlier

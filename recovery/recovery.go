@@ -74,6 +74,10 @@ func (r Report) Empty() bool {
 // second pass finds nothing.
 func (r *Recovery) Reconcile(ctx context.Context) (Report, error) {
 	var out Report
+	// With the index each process's claims are found without reading them all.
+	if err := r.box.Load(ctx); err != nil {
+		return out, fmt.Errorf("read the mailbox: %w", err)
+	}
 	leases, err := r.box.Leases().List(ctx)
 	if err != nil {
 		return out, fmt.Errorf("read the leases: %w", err)
@@ -81,6 +85,10 @@ func (r *Recovery) Reconcile(ctx context.Context) (Report, error) {
 	claims, err := r.box.Claims(ctx)
 	if err != nil {
 		return out, fmt.Errorf("read the claims: %w", err)
+	}
+	leased := map[fence.Process]bool{}
+	for _, l := range leases {
+		leased[l.Lease.Process] = l.Err == nil
 	}
 	plan := Decide(Found{Leases: leases, Claims: claims}, r.box.Leases().Now())
 	out.ExpiredLeases, out.DamagedLeases = plan.Report, plan.Damage
@@ -103,7 +111,9 @@ func (r *Recovery) Reconcile(ctx context.Context) (Report, error) {
 		if err != nil {
 			return out, fmt.Errorf("recover %s: %w", h.Slot, err)
 		}
-		out.Released = append(out.Released, h.Slot)
+		if leased[h.Process] {
+			out.Released = append(out.Released, h.Slot)
+		}
 	}
 	reclaimed, err := r.reclaim(ctx)
 	out.Workspaces = reclaimed

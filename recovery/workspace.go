@@ -47,11 +47,16 @@ func (w Workspaces) Remove(ws Workspace) error { return os.RemoveAll(ws.Path) }
 
 // List returns the workspaces that exist.
 func (w Workspaces) List() ([]Workspace, error) {
-	roots, err := filepath.Glob(filepath.Join(w.data, "runs.*"))
-	if err != nil {
+	all, err := os.ReadDir(w.data)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	roots = append(roots, w.Root(-1))
+	var roots []string
+	for _, e := range all {
+		if e.IsDir() && (e.Name() == "runs" || strings.HasPrefix(e.Name(), "runs.")) {
+			roots = append(roots, filepath.Join(w.data, e.Name()))
+		}
+	}
 	var out []Workspace
 	for _, root := range roots {
 		entries, err := os.ReadDir(root)
