@@ -68,6 +68,8 @@ func (d *Decoder) next() ([]byte, error) {
 			if err == nil {
 				return d.buf[:len(d.buf)-1], nil
 			}
+		case errors.Is(err, io.EOF) && len(d.buf)+len(part) > MaxLine:
+			return nil, ErrLineTooLong
 		case errors.Is(err, io.EOF) && len(d.buf)+len(part) > 0:
 			return append(d.buf, part...), nil
 		default:

@@ -59,7 +59,7 @@ func (c *Control) Handle(ctx context.Context, method string, params json.RawMess
 	if !ok {
 		return nil, unknownMethod(method).err
 	}
-	return m(c, asking{run: ctx, wait: ctx, waiting: (&call{}).waiting}, method, params)
+	return m(c, asking{run: ctx, wait: ctx, waiting: (&call{}).waiting, bulky: (&call{}).bulky}, method, params)
 }
 
 func (c *Control) handle(run, wait context.Context, in *call) answer {
@@ -67,7 +67,7 @@ func (c *Control) handle(run, wait context.Context, in *call) answer {
 	if !ok {
 		return unknownMethod(in.req.Method)
 	}
-	result, err := m(c, asking{run: run, wait: wait, waiting: in.waiting}, in.req.Method, in.req.Params)
+	result, err := m(c, asking{run: run, wait: wait, waiting: in.waiting, bulky: in.bulky}, in.req.Method, in.req.Params)
 	if err != nil {
 		return refuse(err)
 	}
@@ -76,7 +76,8 @@ func (c *Control) handle(run, wait context.Context, in *call) answer {
 
 type asking struct {
 	run, wait context.Context
-	waiting   func() (done func(), err error)
+	waiting   func() (done func(), err error) // see call
+	bulky     func() error
 }
 
 type request func(c *Control, in asking, method string, params json.RawMessage) (any, error)
@@ -240,7 +241,11 @@ func (c *Control) eventsList(in asking, p protocol.EventsListParams) (any, error
 	}
 	limit = min(limit, 1000)
 	ctx := in.run
-	if p.Wait > 0 {
+	if p.Wait <= 0 {
+		if err := in.bulky(); err != nil {
+			return nil, err
+		}
+	} else {
 		done, err := in.waiting()
 		if err != nil {
 			return nil, err

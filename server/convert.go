@@ -58,26 +58,40 @@ func headers(h map[string]string) map[string]string {
 	return h
 }
 
-// whatFits is how many of the deliveries, from the first, go into one line. A
-// single one always does: the bounds of a message see to that.
-func whatFits(list []mailbox.Delivery) int {
-	const room = protocol.MaxLine - 4096 // the rest of the line
-	worst := 0
+// lineSizes is how many bytes each delivery has on a line, as far as whether
+// all go into one depends on it: where that is beyond doubt, about as many as it
+// has in memory.
+func lineSizes(list []mailbox.Delivery) []int {
+	const rest = 64 << 10 // of a delivery besides body and subject, as JSON
+	sizes, worst := make([]int, len(list)), 0
 	for i := range list {
-		worst += 6*(len(list[i].Body)+len(list[i].Subject)+len(list[i].From)) + 64<<10
+		sizes[i] = len(list[i].Body) + 1024
+		worst += 6*(len(list[i].Body)+len(list[i].Subject)+len(list[i].From)) + rest
 	}
-	if worst <= room {
-		return len(list)
+	if worst <= lineRoom {
+		return sizes
 	}
-	size := 0
 	for i := range list {
-		line, err := json.Marshal(delivery(list[i]))
-		size += len(line) + 1
-		if i > 0 && (err != nil || size > room) {
+		if line, err := json.Marshal(delivery(list[i])); err == nil {
+			sizes[i] = len(line) + 1
+		}
+	}
+	return sizes
+}
+
+// lineRoom is what the messages of one answer may take of its line.
+const lineRoom = protocol.MaxLine - 4096
+
+// whatFits is how many of the sizes, from the first, go into one line. A single
+// one always does: the bounds of a message see to that.
+func whatFits(sizes []int) int {
+	sum := 0
+	for i, n := range sizes {
+		if sum += n; i > 0 && sum > lineRoom {
 			return i
 		}
 	}
-	return len(list)
+	return len(sizes)
 }
 
 func message(m mailbox.Message) protocol.Message {

@@ -25,6 +25,9 @@ func (c *Control) inboxList(in asking, p protocol.InboxListParams) (any, error) 
 		}
 		f.State = state
 	}
+	if err := in.bulky(); err != nil {
+		return nil, err
+	}
 	page, err := c.box.List(in.run, f)
 	if err != nil {
 		return nil, err
@@ -39,6 +42,9 @@ func (c *Control) inboxList(in asking, p protocol.InboxListParams) (any, error) 
 func (c *Control) inboxShow(in asking, p protocol.InboxShowParams) (any, error) {
 	id, err := mailbox.ParseID(p.ID)
 	if err != nil {
+		return nil, err
+	}
+	if err := in.bulky(); err != nil {
 		return nil, err
 	}
 	d, err := c.box.Show(in.run, id)
@@ -185,6 +191,9 @@ func (c *Control) await(in asking, p protocol.AwaitParams) (any, error) {
 
 // status without a supervisor tells what is on record.
 func (c *Control) status(in asking, p protocol.StatusParams) (any, error) {
+	if err := in.bulky(); err != nil {
+		return nil, err
+	}
 	all, err := c.box.AllCounts(in.run)
 	if err != nil {
 		return nil, err

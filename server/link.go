@@ -21,6 +21,13 @@ const (
 	maxUnread  = 32 << 20 // bytes
 	maxWaiting = 256
 
+	// maxBulky bounds the requests whose answers may be large, a message's body
+	// each or a page of a list, from when they fetch it until it is written.
+	maxBulky = 128
+	// maxClaimed bounds the bytes of claims that are not written yet, where a
+	// claim asks for more than one message.
+	maxClaimed = 32 << 20
+
 	// writeTimeout is how long a peer may take to make room for one answer. The
 	// answers of a peer that does not read are kept no longer.
 	writeTimeout = 10 * time.Second
@@ -51,6 +58,49 @@ type call struct {
 	link *link
 	size int
 	once sync.Once // for leaving the running
+
+	bulk    bool // holds one of the link's bulky places
+	claimed int  // bytes of it in the link's claimed
+}
+
+// bulky waits until the connection has room for another large answer. The
+// place is given back once the answer is written. It is refused where the
+// answer would go nowhere.
+func (c *call) bulky() error {
+	if c.link == nil {
+		return nil
+	}
+	select {
+	case c.link.bulk <- struct{}{}:
+		c.bulk = true
+	case <-c.link.gone:
+	}
+	select {
+	case <-c.link.gone:
+		return refusal.New(refusal.Unavailable, "the answer cannot be given", "the connection has ended", "")
+	default:
+		return nil
+	}
+}
+
+// fit is how many of the messages of one claim, of these sizes in bytes and from
+// the first, the connection has room for: all that the answers not yet written
+// leave, and one at least.
+func (c *call) fit(sizes []int) int {
+	if c.link == nil {
+		return len(sizes)
+	}
+	l := c.link
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, n := range sizes {
+		if i > 0 && l.claimed+n > maxClaimed {
+			return i
+		}
+		l.claimed += n
+		c.claimed += n
+	}
+	return len(sizes)
 }
 
 // waiting says that the call is about to wait: from now on it is no longer one
@@ -102,12 +152,18 @@ type link struct {
 	unread  int // bytes of the running requests
 	waits   int
 	ids     map[protocol.ID]struct{} // of the requests not yet answered
+	claimed int                      // bytes of claims not yet written
 	closed  bool
+
+	bulk    chan struct{} // holds one for each large answer under way
+	gone    chan struct{} // closed when closed is set
+	writing sync.Mutex    // held for each write, so that those after a failed one are not begun
 	served  chan struct{} // closed when serve has returned
 }
 
 func newLink(conn net.Conn, h handler, log *slog.Logger) *link {
-	l := &link{conn: conn, handler: h, log: log, ids: map[protocol.ID]struct{}{}, served: make(chan struct{})}
+	l := &link{conn: conn, handler: h, log: log, ids: map[protocol.ID]struct{}{}, served: make(chan struct{}),
+		bulk: make(chan struct{}, maxBulky), gone: make(chan struct{})}
 	l.room.L = &l.mu
 	l.wait, l.endWaits = context.WithCancelCause(context.Background())
 	l.out = protocol.NewEncoder(patient{conn})
@@ -224,7 +280,11 @@ func (l *link) answer(c *call) {
 	if !sent && a.undo != nil {
 		a.undo()
 	}
+	if c.bulk {
+		<-l.bulk
+	}
 	l.mu.Lock()
+	l.claimed -= c.claimed
 	c.leaveLocked()
 	l.mu.Unlock()
 }
@@ -236,12 +296,20 @@ func (l *link) write(id protocol.ID, err *protocol.Error) bool {
 // send writes one line and reports whether it went out. After a write that
 // failed midway the stream is of no use, and the link is closed.
 func (l *link) send(v any) bool {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	select {
+	case <-l.gone:
+		return false
+	default:
+	}
 	err := l.out.Encode(v)
 	if err == nil {
 		return true
 	}
 	if r, ok := v.(protocol.Response); ok && refusal.Has(err, refusal.MessageTooLarge) {
-		l.write(r.ID, protocol.ErrorOf(err)) // nothing of it was written
+		// Nothing of it was written.
+		_ = l.out.Encode(protocol.Response{JSONRPC: "2.0", ID: r.ID, Error: protocol.ErrorOf(err)})
 		return false
 	}
 	l.log.Debug("connection given up", "err", err)
@@ -265,7 +333,10 @@ func (l *link) drain(grace time.Duration) {
 func (l *link) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.closed = true
+	if !l.closed {
+		l.closed = true
+		close(l.gone)
+	}
 	l.room.Broadcast()
 	_ = l.conn.Close()
 }

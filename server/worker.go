@@ -182,6 +182,8 @@ func (w *workers) claimFor(in doing, q mailbox.ClaimRequest) (messages []protoco
 		defer done()
 		defer w.processes.Claiming(in.holder.Process)()
 		ctx = in.wait
+	} else if err := in.call.bulky(); err != nil {
+		return nil, nil, err
 	}
 	claimed, err := w.box.Claim(ctx, in.holder, q)
 	if err != nil {
@@ -190,7 +192,8 @@ func (w *workers) claimFor(in doing, q mailbox.ClaimRequest) (messages []protoco
 		}
 		return nil, nil, err
 	}
-	fit := whatFits(claimed)
+	sizes := lineSizes(claimed)
+	fit := in.call.fit(sizes[:whatFits(sizes)])
 	w.giveBack(in, claimed[fit:])
 	claimed = claimed[:fit]
 	return deliveries(claimed), func() { w.giveBack(in, claimed) }, nil
