@@ -1,0 +1,34 @@
+package mailbox
+
+// PopDue makes ready what is due, as Run does at the due time.
+func (b *Box) PopDue() { b.index.popDue(b.wall()) }
+
+// ReadyEntries returns the entries of the index that wait to be claimed or to
+// become due, stale ones included.
+func (b *Box) ReadyEntries() (n int) {
+	b.index.mu.Lock()
+	defer b.index.mu.Unlock()
+	for _, q := range b.index.queues {
+		for _, l := range q.levels {
+			n += len(l.ids)
+		}
+	}
+	return n + len(b.index.due)
+}
+
+// Waiting returns how many claims wait for a message of actor.
+func (b *Box) Waiting(actor string) int {
+	b.index.mu.Lock()
+	defer b.index.mu.Unlock()
+	return len(b.index.queue(actor).waiting)
+}
+
+// IndexHolds returns the claims that the index knows of and their entries by
+// expiry.
+func (b *Box) IndexHolds() (holds, expiries int) {
+	b.index.mu.Lock()
+	defer b.index.mu.Unlock()
+	return len(b.index.holds), len(b.index.exp)
+}
+
+var Printable = printable
