@@ -16,11 +16,15 @@ import (
 	"github.com/sovereign-run/sovereign/server"
 )
 
-// TestMain lets the test binary be another user's client: with SOVEREIGN_TEST_DIAL
-// set it connects there and prints what it is told.
+// TestMain lets the test binary be another process: with SOVEREIGN_TEST_DIAL set a
+// client that connects there and prints what it is told, with
+// SOVEREIGN_TEST_WORKER a worker.
 func TestMain(m *testing.M) {
 	if path := os.Getenv("SOVEREIGN_TEST_DIAL"); path != "" {
 		os.Exit(dialAndPrint(path, os.Getenv("SOVEREIGN_TEST_LINE")))
+	}
+	if os.Getenv("SOVEREIGN_TEST_WORKER") != "" {
+		os.Exit(workerMain())
 	}
 	os.Exit(m.Run())
 }

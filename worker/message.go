@@ -110,19 +110,25 @@ func fenced(err error) bool {
 // renewal that gets no answer, or is refused for another reason than the fence, is
 // tried again; at the deadline the claim is taken for lost.
 func (m *Message) keep() {
-	for m.ctx.Err() == nil {
-		left := time.Until(m.Deadline())
+	for {
+		deadline := m.Deadline()
+		left := time.Until(deadline)
 		if left <= 0 {
 			m.lose(refusal.New(refusal.LeaseExpired, "the claim of message "+m.ID+" has run out",
 				"no renewal was answered in time", "stop: what this attempt does counts no more"))
 			return
 		}
-		// The last third is left for attempts that fail.
+		// A third for the pause, a third for the renewal, the rest to try again. At
+		// the very end there is no use in trying more often than now and then.
 		pause := max(left/3, min(left, 5*time.Millisecond))
 		if !wait(m.ctx, pause) {
 			return
 		}
-		ctx, cancel := context.WithDeadline(m.ctx, time.Now().Add(pause))
+		patience := time.Now().Add(pause)
+		if patience.After(deadline) {
+			patience = deadline
+		}
+		ctx, cancel := context.WithDeadline(m.ctx, patience)
 		_ = m.renew(ctx, nil) // what it means has been noted
 		cancel()
 	}
