@@ -117,13 +117,14 @@ func oneReadiness(own, all settings) {
 // withoutItself lets `after` in defaults name an actor that they hold for too.
 func withoutItself(name string, own, all settings) {
 	s, given := all["after"]
-	if _, mine := own["after"]; mine || !given || s.bad {
+	names, _ := s.value.([]string)
+	if _, mine := own["after"]; mine || !given || s.bad || !slices.Contains(names, name) {
 		return
 	}
 	var rest []string
 	items := s.items
 	s.items = nil
-	for i, other := range s.value.([]string) {
+	for i, other := range names {
 		if other != name {
 			rest, s.items = append(rest, other), append(s.items, items[i])
 		}

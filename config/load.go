@@ -186,6 +186,6 @@ func (w *walk) actors(n *yaml.Node) []declared {
 }
 
 // maxActors bounds the actors of a file, and what one of them can wait for.
-const maxActors = 4096
+const maxActors = 1024
 
 const nameRule = "1 to 63 of a-z, 0-9, dot, underscore and dash, not beginning with a sign"

@@ -459,6 +459,59 @@ actors: {a: {command: x}}
 		want: `actors.yaml:2:28: env.A holds a NUL character, allowed: any other`,
 	},
 	{
+		name: "a text that would break the line",
+		text: `actors:
+  a: {command: x, env: {"A\n\e[1mB": [1]}}
+`,
+		want: `actors.yaml:2:25: the name "A\n\x1b[1mB" is no name of a variable, allowed: letters, digits and _, not beginning with a digit` + "\n" +
+			`actors.yaml:2:38: env.A\n\x1b[1mB is a list, allowed: a text`,
+	},
+	{
+		name: "key in no letters",
+		text: `actors:
+  a: {command: x, ? [~]: 1, "": 2}
+`,
+		want: `actors.yaml:2:21: a key is a list, allowed: a word` + "\n" +
+			`actors.yaml:2:29: unknown key "", allowed: command, mode, replicas, cwd, env, env_file, user, group, umask, limits, restart, backoff, intensity, stop, ready, watchdog, after, lease, timeout, claim, retry, on_worker_lost, inbox, retention, workspace, log`,
+	},
+	{
+		name: "alias as a key",
+		text: `actors:
+  a: {command: &x x, *x : 1}
+`,
+		want: `actors.yaml:2:16: anchor &x is not allowed, write the value out where it is needed` + "\n" +
+			`actors.yaml:2:22: alias *x is not allowed, write the value out`,
+	},
+	{
+		name: "a slip in a key of another mode",
+		text: `actors:
+  a: {command: x, watchdg: 1s}
+`,
+		want: `actors.yaml:2:19: unknown key "watchdg", did you mean watchdog?`,
+	},
+	{
+		name: "a bad bound is not compared with",
+		text: `actors:
+  a: {command: x, backoff: {initial: 1h, max: 5}}
+`,
+		want: `actors.yaml:2:47: backoff.max: "5" has no unit, allowed: a duration longer than zero with its unit, such as 100ms, 30s, 10m or 30d`,
+	},
+	{
+		name: "key of an actor in the file",
+		text: `retry: {}
+actors: {a: {command: x}}
+`,
+		want: `actors.yaml:1:1: unknown key "retry", did you mean defaults.retry?`,
+	},
+	{
+		name: "short word near a short key",
+		text: `actors:
+  a: {command: x, retention: {elf: 1}, log: {fyla: 1}}
+`,
+		want: `actors.yaml:2:31: unknown key "elf" in retention, allowed: done, dead, events` + "\n" +
+			`actors.yaml:2:46: unknown key "fyla" in log, allowed: file, max_size, keep`,
+	},
+	{
 		name: "env_file missing",
 		text: `actors:
   a: {command: x, env_file: nowhere.env}

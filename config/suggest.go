@@ -7,13 +7,13 @@ import (
 
 // closest is the candidate that word is most likely a slip of, or "": at most
 // one slip in a short word and two in a longer one, where a slip is a letter
-// too many, missing, another, or two that changed places. Of equally close
-// ones the first counts.
+// too many, missing, another, or two that changed places; capital letters are
+// none. Of equally close ones the first counts.
 func closest(word string, candidates []string) string {
 	word = strings.ToLower(word)
 	best, bestSlips := "", 3
 	for _, c := range candidates {
-		if n := slips(word, strings.ToLower(c)); n < bestSlips && (n < 2 || len(c) > 4) {
+		if n := slips(word, c); n < bestSlips && (n < 2 || len(c) > 4) {
 			best, bestSlips = c, n
 		}
 	}
@@ -21,19 +21,22 @@ func closest(word string, candidates []string) string {
 }
 
 // slips is the edit distance of a and b with transpositions (optimal string
-// alignment), or 3 where their lengths alone differ by more than two.
+// alignment), or 3 where it is certainly more than two, or where they are
+// longer than any name can be.
 func slips(a, b string) int {
-	if len(a)-len(b) > 2 || len(b)-len(a) > 2 {
+	const longest = 63
+	if len(a)-len(b) > 2 || len(b)-len(a) > 2 || len(a) > longest || len(b) > longest {
 		return 3
 	}
-	var before, previous []int // the two rows above
-	row := make([]int, len(b)+1)
-	for j := range row {
+	var rows [3][longest + 1]int // the one being filled, the one above it, the one above that
+	row, previous, before := &rows[0], &rows[1], &rows[2]
+	for j := range len(b) + 1 {
 		row[j] = j
 	}
 	for i := 1; i <= len(a); i++ {
-		before, previous, row = previous, row, make([]int, len(b)+1)
+		row, previous, before = before, row, previous
 		row[0] = i
+		best := i
 		for j := 1; j <= len(b); j++ {
 			changed := previous[j-1]
 			if a[i-1] != b[j-1] {
@@ -43,9 +46,13 @@ func slips(a, b string) int {
 			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
 				row[j] = min(row[j], before[j-2]+1)
 			}
+			best = min(best, row[j])
+		}
+		if best > 3 {
+			return 3 // a later row is at most one below its two before
 		}
 	}
-	return row[len(b)]
+	return min(row[len(b)], 3)
 }
 
 // suggest is what the unknown key word, met where keys are allowed, may have
