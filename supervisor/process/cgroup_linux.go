@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -46,6 +47,11 @@ type cgroups struct {
 type leaf struct {
 	name, path string
 	fd         int // O_PATH would not do: clone3 wants a readable folder
+
+	// killed leaves are not used again: Linux from 6.14 kills at once what is
+	// cloned into a cgroup that cgroup.kill was ever written to, for it compares
+	// that count with the one of the parent's cgroup.
+	killed atomic.Bool
 }
 
 // findCgroups makes the Host's folder, or says why there can be none. Where
@@ -209,7 +215,7 @@ func (c *cgroups) put(l *leaf) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.busy, l.name)
-	if len(c.idle) >= maxIdle {
+	if len(c.idle) >= maxIdle || l.killed.Load() {
 		l.remove()
 		return
 	}
@@ -313,7 +319,10 @@ func (l *leaf) waitEmpty(ctx context.Context) error {
 
 // kill sends SIGKILL to all in the leaf at once, also to what is being forked.
 // Linux before 5.14 has no cgroup.kill: then it fails with fs.ErrNotExist.
-func (l *leaf) kill() error { return l.write("cgroup.kill", "1") }
+func (l *leaf) kill() error {
+	l.killed.Store(true)
+	return l.write("cgroup.kill", "1")
+}
 
 // pids are the processes in the leaf and in the cgroups below it.
 func (l *leaf) pids() []int {
