@@ -57,7 +57,6 @@ func (s *slot) publish() {
 		s.counted = ready
 		s.sup.gate.turn(s.name.Actor, ready)
 	}
-	s.sup.changes.tell()
 }
 
 // ActorStatus is one actor as people see it.
