@@ -18,7 +18,8 @@
 // The handler's context ends when its claim is lost: it expired, a person
 // cancelled the message, or the lease of the process was lost. context.Cause
 // says which, as a refusal of package refusal. Whatever the handler does from
-// then on counts for nothing; the supervisor refuses it. Before a step outside
+// then on counts for nothing; the supervisor refuses it, and Run gives the message
+// back once the handler has returned. Before a step outside
 // that cannot be taken back, Message.Check asks whether the claim is current,
 // and a resource that can compare numbers is given Message.Token (the fence).
 //

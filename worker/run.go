@@ -222,9 +222,8 @@ func (l *loop) attempt(m *Message, claimNext bool) (next []protocol.Delivery, se
 	var keeper sync.WaitGroup
 	keeper.Go(m.keep)
 	err := l.call(m)
-	lost := m.ctx.Err() != nil
-	if lost {
-		l.log.Warn("claim lost", "msg", m.ID, "attempt", m.Attempt, "cause", context.Cause(m.ctx))
+	if m.ctx.Err() != nil {
+		l.letGo(m)
 	} else {
 		next, sent = l.settle(m, err, claimNext)
 	}
@@ -234,6 +233,18 @@ func (l *loop) attempt(m *Message, claimNext bool) (next []protocol.Delivery, se
 	delete(l.running, key)
 	l.mu.Unlock()
 	return next, sent
+}
+
+// letGo tells the supervisor that the work on a lost claim has ended: one that a
+// person cancelled is over then, and the process need not be killed for it. What
+// the supervisor itself has refused needs no word.
+func (l *loop) letGo(m *Message) {
+	cause := context.Cause(m.ctx)
+	l.log.Warn("claim lost", "msg", m.ID, "attempt", m.Attempt, "cause", cause)
+	if _, refused := errors.AsType[*protocol.Error](cause); refused || l.work.Err() != nil {
+		return
+	}
+	_, _ = l.client.Release(l.work, m.ID, m.Token) // most often it is refused: the claim is lost
 }
 
 // call is the handler with its panics made errors.

@@ -174,8 +174,8 @@ func TestRun_RenewalsMayFail(t *testing.T) {
 	})
 }
 
-// Without any renewal the claim is taken for lost at its deadline, not later; and
-// nothing is settled.
+// Without any renewal the claim is taken for lost at its deadline, not later; it
+// is given back, not settled.
 func TestRun_StopsAtTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, s := newScript(t)
@@ -190,7 +190,9 @@ func TestRun_StopsAtTheDeadline(t *testing.T) {
 		}()
 		s.begin(message(1, 9*second))
 		for req := s.read(); ; req = s.read() {
-			if req.Method == "claim" {
+			if req.Method == "release" {
+				s.refuse(req, refusal.LeaseExpired)
+				s.want("claim")
 				break
 			}
 			if req.Method != "renew" {
@@ -207,21 +209,22 @@ func TestRun_StopsAtTheDeadline(t *testing.T) {
 }
 
 // A definite refusal of a renewal, claim_lost and lease_lost end the handler's
-// context with the reason; nothing is settled after that.
+// context with the reason. Nothing is settled after that; where the supervisor has
+// not refused the claim itself, it is told that the work has ended.
 func TestRun_LossEndsTheHandler(t *testing.T) {
 	for name, c := range map[string]struct {
 		lose  func(s *script)
 		cause refusal.Category
-		goes  bool // Run goes on
+		then  string // what the worker asks next; "": Run ends
 	}{
-		"refused renewal": {func(s *script) { s.refuse(s.want("renew"), refusal.FencingTokenStale) }, refusal.FencingTokenStale, true},
+		"refused renewal": {func(s *script) { s.refuse(s.want("renew"), refusal.FencingTokenStale) }, refusal.FencingTokenStale, "claim"},
 		"claim_lost": {func(s *script) {
 			s.notify("claim_lost", protocol.ClaimLost{ID: "m9", Token: 9, Reason: "another's"})
 			s.notify("claim_lost", protocol.ClaimLost{ID: "m1", Token: 7, Reason: "an older attempt's"})
 			s.notify("claim_lost", protocol.ClaimLost{ID: "m1", Token: 1, Reason: "cancelled"})
-		}, refusal.LeaseExpired, true},
-		"lease_lost":      {func(s *script) { s.notify("lease_lost", nil) }, refusal.ActorLeaseLost, false},
-		"supervisor dies": {func(s *script) { _ = s.conn.Close() }, refusal.Unavailable, false},
+		}, refusal.LeaseExpired, "release"},
+		"lease_lost":      {func(s *script) { s.notify("lease_lost", nil) }, refusal.ActorLeaseLost, ""},
+		"supervisor dies": {func(s *script) { _ = s.conn.Close() }, refusal.Unavailable, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -241,8 +244,8 @@ func TestRun_LossEndsTheHandler(t *testing.T) {
 				if err := <-cause; !refusal.Has(err, c.cause) {
 					t.Errorf("cause %v, want %s", err, c.cause)
 				}
-				if c.goes {
-					s.want("claim")
+				if c.then != "" {
+					s.want(c.then)
 					return
 				}
 				if err := <-done; !refusal.Has(err, c.cause) {
