@@ -30,3 +30,7 @@ func (c *changes) tell() {
 // Changes returns a channel that is closed when Status next changes in more than
 // times. Ask for it before Status, so that nothing is missed in between.
 func (sup *Supervisor) Changes() <-chan struct{} { return sup.changes.wait() }
+
+// Recovered returns a channel that is closed once Run has recovered what was on
+// record and has begun to start what is wanted.
+func (sup *Supervisor) Recovered() <-chan struct{} { return sup.running }

@@ -29,10 +29,10 @@ func (s *slot) end(ctx context.Context, c *child) {
 		s.log.Warn("process left behind", "pid", c.proc.PID(), "err", err)
 		return // the supervisor has ended; the next one finds it
 	}
-	s.sup.living.drop(c)
 	if ch := c.channel.Load(); ch != nil {
-		(*ch).Close()
+		(*ch).Close() // what it asked for before its end is carried out in its name
 	}
+	s.sup.living.drop(c)
 	drained, cancel := context.WithTimeout(ctx, drainBound)
 	defer cancel()
 	if err := s.logs.Drain(drained); err != nil {

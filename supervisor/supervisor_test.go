@@ -390,6 +390,8 @@ type request struct {
 }
 
 func (w *wire) serve(ch *wired, h fence.Holder) {
+	var answers sync.WaitGroup
+	defer answers.Wait()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	dec := json.NewDecoder(ch.conn)
@@ -399,7 +401,7 @@ func (w *wire) serve(ch *wired, h fence.Holder) {
 			return
 		}
 		w.sup.Alive(h.Process)
-		go w.answer(ctx, ch, h, q)
+		answers.Go(func() { w.answer(ctx, ch, h, q) })
 	}
 }
 
@@ -419,7 +421,7 @@ func (w *wire) answer(ctx context.Context, ch *wired, h fence.Holder, q request)
 		ch.write("claimed %s %s %s\n", ds[0].ID, ds[0].Token, ds[0].Body)
 		return
 	case "complete":
-		_, err := w.box.Settle(ctx, h, ref, mailbox.Outcome{Verdict: mailbox.Complete, Category: mailbox.CategoryCompleted,
+		_, err := w.box.Settle(context.Background(), h, ref, mailbox.Outcome{Verdict: mailbox.Complete, Category: mailbox.CategoryCompleted,
 			ExitCode: -1, ByWorker: true, Result: []byte("done")}, nil)
 		if err != nil {
 			ch.write("refused %v\n", err)

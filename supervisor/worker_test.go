@@ -1,0 +1,452 @@
+package supervisor_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sovereign-run/sovereign/config"
+	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/supervisor"
+)
+
+// A worker claims on descriptor 3, completes, and goes on.
+func TestWorker_Completes(t *testing.T) {
+	w := run(t, shell("w", config.Worker, `
+		while :; do
+			echo '{"Method":"claim"}' >&3
+			read -r word id token body <&3
+			test "$word" = claimed || exit 9
+			echo "{\"Method\":\"complete\",\"ID\":\"$id\",\"Token\":$token}" >&3
+			read -r answer <&3
+			test "$answer" = ok || exit 8
+		done`))
+	for n := range 5 {
+		if d := w.await(w.send("w", strconv.Itoa(n))); d.State != mailbox.Done || string(d.Result) != "done" {
+			t.Fatalf("%s, %q", d.State, d.Result)
+		}
+	}
+	s := w.state("w", "up")
+	if s.PID == 0 || s.Restarts != 0 || !strings.HasPrefix(s.Process, "proc_") || len(s.Process) > 16 || s.Lease.Token == 0 || s.Lease.Remaining <= 0 {
+		t.Errorf("status %+v", s)
+	}
+}
+
+// A completion that a worker wrote before its end counts, though it ends at once.
+func TestWorker_LastWordsCount(t *testing.T) {
+	w := run(t, shell("w", config.Worker, `echo '{"Method":"claim"}' >&3
+		read -r word id token body <&3
+		echo "{\"Method\":\"complete\",\"ID\":\"$id\",\"Token\":$token}" >&3
+		exit 0`))
+	if d := w.await(w.send("w", "")); d.State != mailbox.Done || len(d.Receipts) != 1 {
+		t.Fatalf("%s, %+v", d.State, d.Receipts)
+	}
+}
+
+// P4.2, P3.9: a worker that dies with a claim leaves a receipt worker_lost with the
+// signal; the message is dead after max_attempts; the deaths on one message count
+// once for intensity.
+func TestWorker_DeathIsWorkerLost(t *testing.T) {
+	w := run(t, shell("w", config.Worker, `echo '{"Method":"claim"}' >&3; read -r word id token body <&3; echo dying >&2; kill -KILL $$`,
+		func(a *config.Actor) {
+			a.Retry.MaxAttempts = 4
+			a.Intensity = config.Intensity{Restarts: 1, Within: time.Hour}
+			a.Backoff.Max = 20 * time.Millisecond
+		}))
+	d := w.await(w.send("w", ""))
+	if d.State != mailbox.Dead || len(d.Receipts) != 4 {
+		t.Fatalf("%s, %+v", d.State, d.Receipts)
+	}
+	for _, r := range d.Receipts {
+		if r.Category != mailbox.CategoryWorkerLost || r.Signal != "KILL" || !strings.Contains(r.Reason, "dying") {
+			t.Errorf("%+v", r)
+		}
+	}
+	w.state("w", "up")
+}
+
+// A claim that takes longer than `timeout` ends its process; it is timeout for
+// that message.
+func TestWorker_Overdue(t *testing.T) {
+	w := run(t, shell("w", config.Worker, `echo '{"Method":"claim"}' >&3; read -r word id token body <&3; sleep 1000`,
+		func(a *config.Actor) { a.Timeout = 200 * time.Millisecond; a.Retry.MaxAttempts = 1 }))
+	d := w.await(w.send("w", ""))
+	if d.State != mailbox.Dead || len(d.Receipts) != 1 || d.Receipts[0].Category != mailbox.CategoryTimeout {
+		t.Fatalf("%s, %+v", d.State, d.Receipts)
+	}
+}
+
+// A worker without a sign of life is killed; one whose claim waits is alive.
+func TestWorker_Watchdog(t *testing.T) {
+	idle := shell("idle", config.Worker, `echo '{"Method":"claim"}' >&3; read -r word id token body <&3; sleep 1000`,
+		func(a *config.Actor) { a.Watchdog = 300 * time.Millisecond })
+	deaf := idle
+	deaf.Name, deaf.Command = "deaf", []string{"/bin/sh", "-c", "sleep 1000"}
+	w := run(t, idle, deaf)
+	w.event(0, "watchdog of deaf", kind("deaf", "watchdog"))
+	w.event(0, "restart of deaf", kind("deaf", "restarting"))
+	if got := w.all("idle", "watchdog"); len(got) != 0 {
+		t.Fatalf("a worker that waits for a message was killed: %+v", got)
+	}
+	d := w.await(func() mailbox.ID { id := w.send("idle", ""); w.event(0, "watchdog of idle", kind("idle", "watchdog")); w.finish("idle"); return id }())
+	if d.Receipts[0].Category != mailbox.CategoryNoProgress {
+		t.Errorf("%+v", d.Receipts)
+	}
+}
+
+// finish has an actor's remaining message end: its actor is stopped and it is
+// cancelled.
+func (w *world) finish(actor string) {
+	w.t.Helper()
+	if err := w.sup.Stop(w.t.Context(), actor); err != nil {
+		w.t.Fatal(err)
+	}
+	page, err := w.box.List(w.t.Context(), mailbox.Filter{Actor: actor})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, m := range page.Messages {
+		if m.State == mailbox.New || m.State == mailbox.Parked {
+			if _, err := w.sup.Cancel(w.t.Context(), m.ID); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// A cancelled message's worker is told, and killed after stop.timeout unless it has
+// ended the claim by then.
+func TestWorker_Cancel(t *testing.T) {
+	heard := newFifo(t)
+	w := run(t, shell("w", config.Worker, `echo '{"Method":"claim"}' >&3; read -r word id token body <&3; echo "$word" >"$HEARD"
+		read -r what rest <&3; echo "$what" >"$HEARD"; sleep 1000`, func(a *config.Actor) {
+		a.Env = map[string]string{"HEARD": heard.path}
+		a.Stop.Timeout = 200 * time.Millisecond
+	}))
+	id := w.send("w", "")
+	if word := heard.word(); word != "claimed" {
+		t.Fatalf("the worker heard %q", word)
+	}
+	d, err := w.sup.Cancel(t.Context(), id)
+	if err != nil || d.State != mailbox.Dead || len(d.Receipts) != 1 || d.Receipts[0].Category != mailbox.CategoryCancelled {
+		t.Fatalf("%s, %+v, %v", d.State, d.Receipts, err)
+	}
+	if word := heard.word(); word != "claim_lost" {
+		t.Errorf("the worker heard %q", word)
+	}
+}
+
+// A stop tells the worker to drain first, then sends the signal; what it holds is
+// interrupted and not charged.
+func TestWorker_StopDrains(t *testing.T) {
+	heard := newFifo(t)
+	w := run(t, shell("w", config.Worker, `echo '{"Method":"claim"}' >&3; read -r word id token body <&3
+		trap 'read -r what rest <&3; echo $what >"$HEARD"; exit 0' TERM; echo up >"$HEARD"; while :; do sleep 0.01; done`,
+		func(a *config.Actor) { a.Env = map[string]string{"HEARD": heard.path} }))
+	id := w.send("w", "")
+	heard.word()
+	if err := w.sup.Stop(t.Context(), "w"); err != nil {
+		t.Fatal(err)
+	}
+	if word := heard.word(); word != "drain" {
+		t.Errorf("the worker heard %q", word)
+	}
+	d, err := w.box.Show(t.Context(), id)
+	if err != nil || d.State != mailbox.New || d.Attempts != 0 || d.Receipts[0].Category != mailbox.CategoryInterrupted {
+		t.Errorf("%s, %d attempts, %+v, %v", d.State, d.Attempts, d.Receipts, err)
+	}
+}
+
+// A process that says `ready` at once is up, even before the supervisor has looked;
+// one that does not is killed, and what comes after it waits and says for whom.
+func TestReady_NotifyAndAfter(t *testing.T) {
+	ready := &config.Ready{Notify: true, Timeout: 10 * time.Second}
+	w := run(t,
+		shell("last", config.Task, "cat", func(a *config.Actor) { a.After = []string{"quick"} }),
+		shell("quick", config.Worker, `echo '{"Method":"ready"}' >&3; sleep 1000`, func(a *config.Actor) { a.Ready = ready }),
+		shell("never", config.Worker, `sleep 1000`, func(a *config.Actor) {
+			a.Ready = &config.Ready{Notify: true, Timeout: 200 * time.Millisecond}
+			a.Intensity.Restarts = 1
+		}),
+		shell("waits", config.Daemon, `sleep 1000`, func(a *config.Actor) { a.After = []string{"quick", "never"} }),
+	)
+	w.state("quick", "up")
+	if d := w.await(w.send("last", "x")); d.State != mailbox.Done {
+		t.Errorf("%s", d.State)
+	}
+	s := w.state("never", "failed")
+	if !strings.Contains(s.Why, "not ready within 200ms") {
+		t.Errorf("why: %q", s.Why)
+	}
+	s = w.state("waits", "waiting")
+	if !strings.Contains(s.Why, "never") {
+		t.Errorf("why: %q", s.Why)
+	}
+}
+
+// Readiness by probes: a command, a TCP port, an HTTP page.
+func TestReady_Probes(t *testing.T) {
+	dir := t.TempDir()
+	port := freePort(t)
+	roleEnv := func(role string) map[string]string {
+		return map[string]string{"TEST_ROLE": role, "TEST_ADDRESS": "127.0.0.1:" + port}
+	}
+	w := run(t,
+		shell("exec", config.Daemon, `sleep 0.1; : >ready; sleep 1000`, func(a *config.Actor) {
+			a.Cwd = dir
+			a.Ready = &config.Ready{Exec: []string{"test", "-e", "ready"}, Timeout: 10 * time.Second}
+		}),
+		shell("http", config.Daemon, "", func(a *config.Actor) {
+			a.Command = []string{os.Args[0]}
+			a.Env = roleEnv("http")
+			a.Ready = &config.Ready{HTTP: "http://127.0.0.1:" + port + "/", Timeout: 10 * time.Second}
+		}),
+		shell("tcp", config.Daemon, "sleep 1000", func(a *config.Actor) {
+			a.Ready = &config.Ready{TCP: "127.0.0.1:" + port, Timeout: 10 * time.Second}
+		}),
+	)
+	for _, name := range []string{"exec", "http", "tcp"} {
+		w.state(name, "up")
+	}
+}
+
+// F11: no successor before the whole tree of the one before is gone, over many
+// restarts of a process that does not want to end.
+func TestRestart_NoOverlap(t *testing.T) {
+	lock := filepath.Join(t.TempDir(), "lock")
+	w := run(t, shell("d", config.Daemon, `mkdir "$LOCK" || { echo overlap >&2; sleep 1000; }
+		trap '' TERM; sleep 1000 & trap 'rmdir "$LOCK"; exit 0' TERM; wait`, func(a *config.Actor) { a.Env = map[string]string{"LOCK": lock} }))
+	w.state("d", "up")
+	for range 5 {
+		if err := w.sup.Restart(t.Context(), "d"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.stop(); err != nil {
+		t.Fatal(err)
+	}
+	text, _ := os.ReadFile(filepath.Join(w.dir, "logs", "d.1.log"))
+	if strings.Contains(string(text), "overlap") {
+		t.Errorf("two processes of one slot: %s", text)
+	}
+}
+
+// F10: twenty restarts at one time leave exactly one process.
+func TestRestart_Concurrent(t *testing.T) {
+	w := run(t, shell("d", config.Daemon, `exec sleep 1000`))
+	w.state("d", "up")
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			if err := w.sup.Restart(context.Background(), "d"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	s := w.state("d", "up")
+	if !alive(s.PID) || s.Restarts == 0 {
+		t.Errorf("%+v", s)
+	}
+	if n := len(w.all("d", "started")) - len(w.all("d", "exited")); n != 1 {
+		t.Errorf("%d processes are on record as running", n)
+	}
+}
+
+// C1: the leader ends on TERM, a member of its tree ignores it: stopped only when
+// both are gone.
+func TestStop_WholeTree(t *testing.T) {
+	pids := newFifo(t)
+	w := run(t, shell("d", config.Daemon, `trap "" TERM; setsid sleep 1000 & echo $! >"$PIDS"; trap "exit 0" TERM; wait`,
+		func(a *config.Actor) { a.Env = map[string]string{"PIDS": pids.path} }))
+	grandchild := pids.pid()
+	if err := w.sup.Stop(t.Context(), "d"); err != nil {
+		t.Fatal(err)
+	}
+	if alive(grandchild) {
+		t.Error("stop reported success with a process left")
+	}
+	w.state("d", "stopped")
+}
+
+// C4: a process that ignores the signal is killed after stop.timeout.
+func TestStop_Escalates(t *testing.T) {
+	pids := newFifo(t)
+	w := run(t, shell("d", config.Daemon, `trap "" TERM; echo $$ >"$PIDS"; while :; do sleep 1; done`, func(a *config.Actor) {
+		a.Env = map[string]string{"PIDS": pids.path}
+		a.Stop.Timeout = 200 * time.Millisecond
+	}))
+	pid := pids.pid()
+	began := time.Now()
+	if err := w.sup.Stop(t.Context(), "d"); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took < 200*time.Millisecond || took > 5*time.Second {
+		t.Errorf("the stop took %s", took)
+	}
+	if alive(pid) {
+		t.Error("it lives")
+	}
+}
+
+// C10: a signal reaches a process that is stopping.
+func TestSignal_WhileStopping(t *testing.T) {
+	pids := newFifo(t)
+	w := run(t, shell("d", config.Daemon, `trap "" TERM; echo $$ >"$PIDS"; while :; do sleep 1; done`, func(a *config.Actor) {
+		a.Env = map[string]string{"PIDS": pids.path}
+		a.Stop.Timeout = time.Hour
+	}))
+	pids.pid()
+	stopped := make(chan error, 1)
+	go func() { stopped <- w.sup.Stop(context.Background(), "d") }()
+	w.state("d", "stopping")
+	if err := w.sup.Signal(t.Context(), "d", "SIGKILL"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+	if err := w.sup.Signal(t.Context(), "d", "HUP"); err == nil {
+		t.Error("a signal to nobody was no refusal")
+	}
+	if err := w.sup.Signal(t.Context(), "d", "NOPE"); err == nil {
+		t.Error("a signal that does not exist was no refusal")
+	}
+}
+
+// F9: a stop during the backoff, and while the process is not ready yet, holds.
+func TestStop_DuringBackoffAndStarting(t *testing.T) {
+	w := run(t,
+		shell("b", config.Daemon, "exit 1", func(a *config.Actor) { a.Backoff.Initial, a.Backoff.Max = time.Hour, time.Hour }),
+		shell("s", config.Worker, "sleep 1000", func(a *config.Actor) { a.Ready = &config.Ready{Notify: true, Timeout: time.Hour} }))
+	w.state("b", "backoff")
+	w.state("s", "starting")
+	for _, name := range []string{"b", "s"} {
+		if err := w.sup.Stop(t.Context(), name); err != nil {
+			t.Error(err)
+		}
+		if s := w.state(name, "stopped"); s.PID != 0 {
+			t.Errorf("%+v", s)
+		}
+	}
+	// Durable: a supervisor that starts on this store leaves them stopped.
+	if err := w.stop(); err != nil {
+		t.Fatal(err)
+	}
+	again := open(t, w.dir, shell("b", config.Daemon, "exit 1"), shell("s", config.Worker, "sleep 1000"), shell("o", config.Daemon, "sleep 1000")).run()
+	again.state("o", "up")
+	for _, a := range again.sup.Status()[:2] {
+		if a.State != "stopped" {
+			t.Errorf("%s is %s", a.Actor, a.State)
+		}
+	}
+}
+
+// F1, F2, F4: a process that always ends is given up after `intensity`, whatever its
+// uptime; a start by hand forgives.
+func TestIntensity_GivesUp(t *testing.T) {
+	w := run(t, shell("d", config.Daemon, "sleep 0.05; exit 3", func(a *config.Actor) {
+		a.Intensity.Restarts = 3
+		a.Backoff = config.Backoff{Initial: time.Millisecond, Max: 2 * time.Millisecond, Factor: 1}
+	}))
+	s := w.state("d", "failed")
+	if got := len(w.all("d", "started")); got != 4 {
+		t.Errorf("%d starts with an intensity of 3, want 4", got)
+	}
+	if !strings.Contains(s.Why, "exit status 3") || s.Next != "sovereign start d" {
+		t.Errorf("%+v", s)
+	}
+	if err := w.sup.Start(t.Context(), "d"); err != nil {
+		t.Logf("start: %v", err) // it may have ended again already
+	}
+	w.slot("d", "up again, or failed again", func(supervisor.SlotStatus) bool { return len(w.all("d", "started")) > 4 })
+	w.state("d", "failed")
+	if got := len(w.all("d", "started")); got != 8 {
+		t.Errorf("%d starts after a start by hand, want 8: it did not forgive", got)
+	}
+}
+
+// F6, F7: each policy with each end.
+func TestRestartPolicy_RealExits(t *testing.T) {
+	var actors []config.Actor
+	want := map[string]string{}
+	for _, p := range []config.Restart{config.Always, config.OnFailure, config.Never} {
+		for _, code := range []int{0, 1} {
+			name := fmt.Sprintf("%s-%d", p, code)
+			actors = append(actors, shell(name, config.Daemon, fmt.Sprintf("exit %d", code), func(a *config.Actor) {
+				a.Restart = p
+				a.Backoff.Initial, a.Backoff.Max = time.Hour, time.Hour
+			}))
+			want[name] = "exited"
+			if p == config.Always || p == config.OnFailure && code == 1 {
+				want[name] = "backoff"
+			}
+		}
+	}
+	w := run(t, actors...)
+	for name, state := range want {
+		w.state(name, state)
+	}
+}
+
+// C5, C3: everything stops at the same time, and dependants before what they come
+// after.
+func TestShutdown_ParallelAndOrdered(t *testing.T) {
+	heard := newFifo(t)
+	env := map[string]string{"HEARD": heard.path}
+	script := func(name string) string {
+		return `trap 'sleep 0.5; echo ` + name + ` >"$HEARD"; exit 0' TERM; echo up >"$HEARD"; while :; do sleep 0.01; done`
+	}
+	actors := []config.Actor{
+		shell("db", config.Daemon, script("db"), func(a *config.Actor) { a.Env = env }),
+		shell("app", config.Daemon, script("app"), func(a *config.Actor) { a.Env = env; a.After = []string{"db"} }),
+	}
+	for n := range 10 {
+		actors = append(actors, shell(fmt.Sprintf("d%d", n), config.Daemon, script("d"), func(a *config.Actor) { a.Env = env }))
+	}
+	w := run(t, actors...)
+	for range actors {
+		heard.word()
+	}
+	began := time.Now()
+	if err := w.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("twelve processes of half a second each took %s", took)
+	}
+	var order []string
+	for range actors {
+		if word := heard.word(); word != "d" {
+			order = append(order, word)
+		}
+	}
+	if strings.Join(order, " ") != "app db" {
+		t.Errorf("stopped in the order %q", order)
+	}
+}
+
+// C8: hurried, nobody is waited for.
+func TestHurry(t *testing.T) {
+	up := newFifo(t)
+	w := run(t, shell("d", config.Daemon, `trap "" TERM; echo up >"$UP"; while :; do sleep 1; done`, func(a *config.Actor) {
+		a.Env = map[string]string{"UP": up.path}
+		a.Stop.Timeout = time.Hour
+		a.Replicas = 3
+	}))
+	for range 3 {
+		up.word()
+	}
+	w.sup.Shutdown()
+	w.state("d", "stopping")
+	w.sup.Hurry()
+	if err := w.stop(); err != nil {
+		t.Fatal(err)
+	}
+}
