@@ -180,7 +180,8 @@ func (b *batch) apply(db *DB, c *call) (err error) {
 	}()
 	for _, w := range t.writes {
 		if err := b.write(db, w); err != nil {
-			return fmt.Errorf("write the store: %w", err)
+			// Keys and sizes were checked, so it is the file that is wrong.
+			return damaged("write the store", err)
 		}
 		db.stats.bytes.Add(uint64(len(w.key) + len(w.value)))
 	}

@@ -144,3 +144,15 @@ func mustBeSound(t testing.TB, db *bolt.DB) {
 		t.Errorf("check: %v", err)
 	}
 }
+
+// memoryDir is t.TempDir in memory, where there is such a place: for tests that
+// open very many stores and ask nothing of a disk.
+func memoryDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "bolt-test-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}

@@ -239,6 +239,7 @@ func (db *DB) Close() error {
 	if !db.life.close() {
 		return errClosed
 	}
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	var err error
 	if !db.options.ReadOnly && db.failure() == nil {
 		err = db.settle()

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 
 	bbolt "go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
@@ -61,6 +62,7 @@ type Options struct {
 //   - wrong_state: a newer version of the program has written it;
 //   - disk_full, permission_denied.
 func Open(dir string, o Options) (*DB, error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	if o.reached == nil {
 		o.reached = func(string) {}
 	}

@@ -165,10 +165,13 @@ func (f *pageFile) checkMeta() error {
 	if err := f.inside(m.root); err != nil {
 		return fmt.Errorf("root bucket: %w", err)
 	}
-	if m.freelist != noFreelist {
-		if err := f.inside(m.freelist); err != nil {
-			return fmt.Errorf("list of free pages: %w", err)
-		}
+	// Without a list bbolt walks the whole file, on a goroutine of its own. The
+	// list is always written here.
+	if m.freelist == noFreelist {
+		return errors.New("the list of free pages is missing")
+	}
+	if err := f.inside(m.freelist); err != nil {
+		return fmt.Errorf("list of free pages: %w", err)
 	}
 	return nil
 }

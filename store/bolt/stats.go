@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"sync/atomic"
 )
 
@@ -49,6 +50,7 @@ func (db *DB) Backup(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	defer db.life.leave()
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	tx, err := db.bolt.Begin(false)
 	if err != nil {
 		return fmt.Errorf("back up the store: %w", err)

@@ -45,19 +45,15 @@ func (w *walker) claim(p page) bool {
 func (w *walker) run() {
 	w.seen = make([]uint64, w.meta.pages/64+1)
 	w.claim(page{id: 0, overflow: 1})
-	if w.meta.freelist != noFreelist {
-		p, ids, err := w.pageFile.free()
-		if err != nil {
-			w.problem("%w", err)
-		} else {
-			w.free = make(map[uint64]bool)
-			if w.full {
-				for _, id := range ids {
-					w.free[id] = true
-				}
-			}
-			w.claim(p)
+	p, ids, err := w.pageFile.free()
+	if err != nil {
+		w.problem("%w", err)
+	} else {
+		w.free = make(map[uint64]bool)
+		for _, id := range ids {
+			w.free[id] = true
 		}
+		w.claim(p)
 	}
 	if w.stop {
 		return
