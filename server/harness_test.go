@@ -54,7 +54,7 @@ func (l *living) Claiming(p fence.Process) func() {
 }
 
 // until waits for a change after which ok holds.
-func (l *living) until(t *testing.T, ok func() bool) {
+func (l *living) until(t testing.TB, ok func() bool) {
 	t.Helper()
 	for {
 		l.mu.Lock()
@@ -73,7 +73,7 @@ func (l *living) until(t *testing.T, ok func() bool) {
 
 // A house is a store with its sockets, served.
 type house struct {
-	t       *testing.T
+	t       testing.TB
 	data    string
 	box     *mailbox.Box
 	leases  *fence.Leases
@@ -84,12 +84,12 @@ type house struct {
 	stop    func() // and wait
 }
 
-func newHouse(t *testing.T) *house {
+func newHouse(t testing.TB) *house {
 	t.Helper()
 	return newHouseIn(t, filepath.Join(t.TempDir(), "data"))
 }
 
-func newHouseIn(t *testing.T, data string) *house {
+func newHouseIn(t testing.TB, data string) *house {
 	t.Helper()
 	db, err := bolt.Open(data, bolt.Options{})
 	if err != nil {
@@ -101,7 +101,7 @@ func newHouseIn(t *testing.T, data string) *house {
 		t.Fatal(err)
 	}
 	actor := func(name string, ttl time.Duration) mailbox.Actor {
-		return mailbox.Actor{Name: name, Mailbox: true, ClaimTTL: ttl, Limit: 1000,
+		return mailbox.Actor{Name: name, Mailbox: true, ClaimTTL: ttl, Limit: 100_000,
 			Retry: mailbox.Retry{MaxAttempts: 5, Initial: time.Millisecond, Max: time.Millisecond, Factor: 1}}
 	}
 	err = box.SetActors(t.Context(), []mailbox.Actor{actor("resize", time.Minute), actor("other", time.Minute),
@@ -188,12 +188,12 @@ func (h *house) state(id string) string { return h.detail(id).State.String() }
 
 // A peer is the client's end of a connection, a line at a time.
 type peer struct {
-	t    *testing.T
+	t    testing.TB
 	conn net.Conn
 	r    *bufio.Reader
 }
 
-func newPeer(t *testing.T, conn net.Conn) *peer {
+func newPeer(t testing.TB, conn net.Conn) *peer {
 	t.Helper()
 	t.Cleanup(func() { _ = conn.Close() })
 	if err := conn.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
@@ -273,7 +273,7 @@ func (p *peer) ask(method string, params any) line {
 }
 
 // want fails unless the answer is a refusal of the category; "" is success.
-func want(t *testing.T, l line, category string) line {
+func want(t testing.TB, l line, category string) line {
 	t.Helper()
 	got := ""
 	if l.Error != nil {
@@ -285,7 +285,7 @@ func want(t *testing.T, l line, category string) line {
 	return l
 }
 
-func into[T any](t *testing.T, l line) T {
+func into[T any](t testing.TB, l line) T {
 	t.Helper()
 	want(t, l, "")
 	var v T
@@ -309,7 +309,7 @@ func identity(h fence.Holder) protocol.Identity {
 	return protocol.Identity{Process: string(h.Process), LeaseToken: protocol.Token(h.Token)}
 }
 
-func socketPair(t *testing.T) (net.Conn, net.Conn) {
+func socketPair(t testing.TB) (net.Conn, net.Conn) {
 	t.Helper()
 	a, b := rawPair(t)
 	conns := [2]net.Conn{}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func rawPair(t *testing.T) (int, int) {
+func rawPair(t testing.TB) (int, int) {
 	t.Helper()
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
 	if err != nil {

@@ -1,0 +1,76 @@
+package server_test
+
+import (
+	"net"
+	"testing"
+
+	"github.com/sovereign-run/sovereign/config"
+	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/protocol"
+	"github.com/sovereign-run/sovereign/worker"
+)
+
+// What a request costs without the store: connection, line, identity, answer.
+func BenchmarkPing(b *testing.B) {
+	h, c := benchClient(b)
+	_ = h
+	b.Run("one", func(b *testing.B) {
+		for b.Loop() {
+			if err := c.Ping(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("pipelined", func(b *testing.B) {
+		b.SetParallelism(64)
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				if err := c.Ping(b.Context()); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	})
+}
+
+// Complete and claim the next in one call, by many at a time on one connection.
+func BenchmarkCompleteNext(b *testing.B) {
+	h, c := benchClient(b)
+	b.SetParallelism(64)
+	b.RunParallel(func(pb *testing.PB) {
+		var held []protocol.Delivery
+		for pb.Next() {
+			if _, err := h.box.Send(b.Context(), mailbox.Outgoing{To: "resize", Body: []byte("0123456789")}); err != nil {
+				b.Error(err)
+				return
+			}
+			if len(held) == 0 {
+				var err error
+				if held, _, err = c.Claim(b.Context(), protocol.ClaimParams{}); err != nil {
+					b.Error(err)
+					return
+				}
+				continue
+			}
+			out, _, err := c.Complete(b.Context(), protocol.CompleteParams{ID: held[0].ID, Token: held[0].Token, Next: &protocol.Next{}})
+			if err != nil {
+				b.Error(err)
+				return
+			}
+			held = out.Messages
+		}
+	})
+}
+
+func benchClient(b *testing.B) (*house, *worker.Client) {
+	b.Helper()
+	h := newHouse(b)
+	conn, err := net.Dial("unix", h.worker.Path())
+	if err != nil {
+		b.Fatal(err)
+	}
+	c := worker.NewClient(conn, identity(h.birth("resize", 1, config.Worker)))
+	b.Cleanup(func() { _ = c.Close() })
+	return h, c
+}
