@@ -79,6 +79,7 @@ func TestFollow_SeesANewSlot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { second.Close(context.Background()) })
 	sh(t, second, `echo two >&2`)
 	if l := next(); string(l.Text) != "two" || l.Slot != 2 || l.Stream != capture.Stderr {
 		t.Errorf("%+v", l)
@@ -126,6 +127,7 @@ func TestLast_MergesReplicas(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		t.Cleanup(func() { l.Close(context.Background()) })
 		logs[name] = l
 	}
 	for i := range 6 {

@@ -16,12 +16,14 @@ import (
 //  2. Kill them all.
 //  3. wait returns when one of them may have ended.
 //
-// list must find the same processes in a later round, and returns their zombies
-// only if those are to be waited for. found counts the living ones.
+// list returns zombies only if those are to be waited for. What it found once is
+// waited for, though it may not be recognised any more. found counts the living
+// ones.
 func end(ctx context.Context, list func() []stat, wait func([]stat) error) (found int, err error) {
 	known := map[stat]bool{} // without state and parent, see key
+	look := func() []stat { return withKnown(list(), known) }
 	for {
-		present := list()
+		present := look()
 		for {
 			fresh := slices.DeleteFunc(slices.Clone(present), func(st stat) bool { return !st.alive() || known[st.key()] })
 			if len(fresh) == 0 {
@@ -35,7 +37,7 @@ func end(ctx context.Context, list func() []stat, wait func([]stat) error) (foun
 			if err := ctx.Err(); err != nil {
 				return found, err
 			}
-			present = list()
+			present = look()
 		}
 		if len(present) == 0 {
 			return found, nil
@@ -51,6 +53,21 @@ func end(ctx context.Context, list func() []stat, wait func([]stat) error) (foun
 			return found, err
 		}
 	}
+}
+
+// withKnown adds those of known that live and are not in ps: one that is exiting
+// has no environment any more.
+func withKnown(ps []stat, known map[stat]bool) []stat {
+	for k := range known {
+		same := func(st stat) bool { return st.key() == k }
+		if slices.ContainsFunc(ps, same) {
+			continue
+		}
+		if now, err := readStat(k.pid); err == nil && now.key() == k && now.alive() {
+			ps = append(ps, now)
+		}
+	}
+	return ps
 }
 
 // key is what does not change in a process's life.
@@ -90,8 +107,16 @@ func waitAny(ctx context.Context, ps []stat) error {
 	return ctx.Err()
 }
 
-// endBound is end, with KillBound as limit and a StuckError beyond.
-func endBound(ctx context.Context, list func() []stat) (found int, err error) {
+// endBound is end for processes that are no children of ours, with KillBound as
+// limit and a StuckError beyond. A look at all processes takes its time, in which
+// one may be made and its parent end: only a second look in vain counts.
+func endBound(ctx context.Context, look func() []stat) (found int, err error) {
+	list := func() []stat {
+		if ps := look(); len(ps) > 0 {
+			return ps
+		}
+		return look()
+	}
 	bound, cancel := context.WithTimeout(ctx, KillBound)
 	defer cancel()
 	found, err = end(bound, list, func(ps []stat) error { return waitAny(bound, ps) })

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,10 +16,15 @@ type stat struct {
 	pid, ppid, pgrp, session int
 	state                    byte // 'Z' = zombie, 'X' = dead
 	start                    uint64
+	vsize                    uint64
 }
 
 // alive reports whether the process can still do anything.
 func (s stat) alive() bool { return s.state != 'Z' && s.state != 'X' }
+
+// exiting reports whether the process has given up its memory, and with it its
+// environment, but not yet its descriptors, its locks and its children.
+func (s stat) exiting() bool { return s.alive() && s.vsize == 0 }
 
 func readStat(pid int) (stat, error) {
 	path := "/proc/" + strconv.Itoa(pid) + "/stat"
@@ -42,7 +48,7 @@ func parseStat(b []byte) (s stat, err error) {
 		return s, fmt.Errorf("no program name in %q", b)
 	}
 	f := bytes.Fields(b[i+1:]) // f[0] is field 3
-	if len(f) < 20 || len(f[0]) != 1 {
+	if len(f) < 21 || len(f[0]) != 1 {
 		return s, fmt.Errorf("%d fields after the name in %q", len(f), b)
 	}
 	s.state = f[0][0]
@@ -54,7 +60,10 @@ func parseStat(b []byte) (s stat, err error) {
 			return stat{}, err
 		}
 	}
-	s.start, err = strconv.ParseUint(string(f[19]), 10, 64)
+	if s.start, err = strconv.ParseUint(string(f[19]), 10, 64); err != nil {
+		return stat{}, err
+	}
+	s.vsize, err = strconv.ParseUint(string(f[20]), 10, 64)
 	return s, err
 }
 
@@ -95,11 +104,31 @@ func (s selfIdent) with(st stat) Identity {
 // markOf is the value of SOVEREIGN_PROCESS in the environment that pid was
 // executed with; ok is false where there is none or it cannot be read (another
 // user's process).
+//
+// In an exec the environment reads as empty, or cut short, for a moment, and a
+// process that forks and executes all the time is often there: that there is
+// none counts only when it was seen again and again outside an exec.
 func markOf(pid int) (mark string, ok bool) {
-	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
-	if err != nil {
-		return "", false
+	for settled := 0; settled < 3; {
+		during := executing(pid)
+		env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+		if err != nil {
+			return "", false
+		}
+		if mark, ok = markIn(env); ok {
+			return mark, true
+		}
+		if !during {
+			settled++
+			continue
+		}
+		time.Sleep(50 * time.Microsecond) // the kernel tells nobody when an exec is done
 	}
+	return "", false
+}
+
+// markIn finds it in the entries of an environment.
+func markIn(env []byte) (mark string, ok bool) {
 	prefix := []byte(MarkVariable + "=")
 	for entry := range bytes.SplitSeq(env, []byte{0}) {
 		if value, found := bytes.CutPrefix(entry, prefix); found {
@@ -107,6 +136,18 @@ func markOf(pid int) (mark string, ok bool) {
 		}
 	}
 	return "", false
+}
+
+// executing reports whether pid is in the middle of an exec, when it has memory,
+// but its environment is not in place yet and reads as empty.
+func executing(pid int) bool {
+	b, err := readSmall("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return false
+	}
+	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+	const vsize, envEnd = 23 - 3, 51 - 3
+	return len(f) > envEnd && string(f[vsize]) != "0" && string(f[envEnd]) == "0"
 }
 
 // childrenOf are the direct children of all threads of pid, zombies too. While

@@ -15,9 +15,9 @@ type Spec struct {
 	Dir  string   // working directory; "" = the supervisor's own
 	Env  []string // the whole environment, "k=v"; should hold SOVEREIGN_PROCESS=Mark
 
-	// Stdin, Stdout and Stderr are the child's ends; nil is /dev/null. Pipes are
-	// given to the child's user, so that /dev/stderr can be opened after a switch
-	// of user.
+	// Stdin, Stdout and Stderr are the child's ends; nil is /dev/null. Start makes
+	// them, and Channel, blocking, for programs expect that. Pipes are given to the
+	// child's user, so that /dev/stderr can be opened after a switch of user.
 	Stdin, Stdout, Stderr *os.File
 	Channel               *os.File // becomes descriptor 3; nil = none
 

@@ -83,7 +83,11 @@ func (h *Host) startIn(ctx context.Context, s Spec, path string, l *leaf) (*Proc
 // fork runs on the spawner thread. From before the clone until the child is
 // registered the reaper leaves unknown children alone.
 func (h *Host) fork(s Spec, path string, l *leaf) (*Process, error) {
-	attr := &syscall.ProcAttr{Dir: s.Dir, Env: s.Env, Files: h.files(s), Sys: h.sysProcAttr(s, l)}
+	files, err := h.files(s)
+	if err != nil {
+		return nil, err
+	}
+	attr := &syscall.ProcAttr{Dir: s.Dir, Env: s.Env, Files: files, Sys: h.sysProcAttr(s, l)}
 	if err := s.giveStreams(); err != nil {
 		return nil, err
 	}
@@ -132,30 +136,32 @@ func (h *Host) fork(s Spec, path string, l *leaf) (*Process, error) {
 }
 
 // files are the child's descriptors: index is number. Everything else is
-// close-on-exec.
-func (h *Host) files(s Spec) []uintptr {
-	files := make([]uintptr, 3, 4)
-	for i, f := range []*os.File{s.Stdin, s.Stdout, s.Stderr} {
+// close-on-exec. They are made blocking, which programs expect, and ends made by
+// os.Pipe are not.
+func (h *Host) files(s Spec) ([]uintptr, error) {
+	ends := []*os.File{s.Stdin, s.Stdout, s.Stderr}
+	if s.Channel != nil {
+		ends = append(ends, s.Channel)
+	}
+	files := make([]uintptr, len(ends))
+	for i, f := range ends {
 		if f == nil {
-			f = h.null
+			files[i] = rawFd(h.null)
+			continue
 		}
 		files[i] = rawFd(f)
+		if err := unix.SetNonblock(int(files[i]), false); err != nil {
+			return nil, fmt.Errorf("descriptor %d for the child: %w", i, err)
+		}
 	}
-	if s.Channel != nil {
-		files = append(files, rawFd(s.Channel))
-	}
-	return files
+	return files, nil
 }
 
-// rawFd is f's descriptor; f.Fd() would make a non-blocking one blocking, behind
-// the back of whoever shares it.
-func rawFd(f *os.File) (fd uintptr) {
-	conn, err := f.SyscallConn()
-	if err == nil {
-		err = conn.Control(func(n uintptr) { fd = n })
-	}
-	if err != nil {
-		return ^uintptr(0) // closed: the child gets none, as for an invalid file
+// rawFd is f's descriptor, -1 when it is closed. f.Fd() has effects on f.
+func rawFd(f *os.File) uintptr {
+	fd := ^uintptr(0)
+	if conn, err := f.SyscallConn(); err == nil {
+		conn.Control(func(n uintptr) { fd = n })
 	}
 	return fd
 }

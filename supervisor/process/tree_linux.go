@@ -169,37 +169,55 @@ func (p *Process) livingPIDs() []int {
 	return pids
 }
 
-// members are the processes of the tree, zombies too.
+// members are the processes of the tree, zombies too. It returns none only when
+// there is none.
+//
+// The reaper is kept out by mu, so our direct children stay in their list even
+// when they end. A process that loses its parent while we walk comes into that
+// list: then we walk again.
 func (p *Process) members() []stat {
 	if p.leaf != nil {
 		return p.inLeaf()
 	}
 	h := p.host
 	h.mu.Lock()
-	f := look()
-	orphans := h.orphansLocked(f)
-	leader := h.running[p.id.PID]
-	h.mu.Unlock()
+	defer h.mu.Unlock()
+	for {
+		f := look()
+		orphans := h.orphansLocked(f)
+		w := walk{family: f, seen: map[int]bool{}, owns: p.ownsLocked}
+		if h.running[p.id.PID] == p {
+			w.visit(p.id.PID, true)
+		}
+		for _, pid := range orphans {
+			w.visit(pid, false)
+		}
+		if slices.Equal(h.orphansLocked(look()), orphans) {
+			return w.found
+		}
+	}
+}
 
-	w := walk{family: f, seen: map[int]bool{}, owns: func(st stat) bool {
-		// A session's number is not given to anybody else while the session has
-		// members; once another child has it, ours has none.
-		if (leader == nil || leader == p) && (st.session == p.id.PID || st.pgrp == p.id.PID) {
+// ownsLocked reports whether a process belongs to the tree for its own sake, not
+// for its parent's. One that is just exiting can no longer be asked; it counts,
+// whosoever it was, for the moment until it is reaped.
+func (p *Process) ownsLocked(st stat) bool {
+	// A session's number is not given to anybody else while the session has
+	// members; once another child has it, ours has none.
+	if other := p.host.running[p.id.PID]; other == nil || other == p {
+		if st.session == p.id.PID || st.pgrp == p.id.PID {
 			return true
 		}
-		if p.mark == "" || !st.alive() {
-			return false
-		}
-		mark, ok := markOf(st.pid)
-		return ok && mark == p.mark
-	}}
-	if leader == p {
-		w.visit(p.id.PID, true)
 	}
-	for _, pid := range orphans {
-		w.visit(pid, false)
+	if p.mark == "" || !st.alive() {
+		return false
 	}
-	return w.found
+	mark, ok := markOf(st.pid)
+	if !ok {
+		now, err := readStat(st.pid)
+		return err == nil && now.exiting()
+	}
+	return mark == p.mark
 }
 
 // inLeaf are the processes in the cgroup. A process is read before the cgroup

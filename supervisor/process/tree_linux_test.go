@@ -78,7 +78,9 @@ func init() {
 		s.check(p.KillTree(s.ctx))
 		for _, pid := range append(s.pids(lines), p.PID()) {
 			if c := state(pid); c != 0 {
-				s.fail("%d of %q is in state %c", pid, lines, c)
+				b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+				e, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+				s.fail("%d of %q is in state %c: %s %q; our children are %v; the leader is %d, gone %v", pid, lines, c, b, e, children(), p.PID(), p.TreeGone())
 			}
 		}
 		if !p.TreeGone() {
@@ -248,7 +250,7 @@ func init() {
 		}
 		once()
 		before := count(s)
-		for range 1000 {
+		for range 500 {
 			once()
 		}
 		if after := count(s); after != before {

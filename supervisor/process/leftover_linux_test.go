@@ -1,0 +1,316 @@
+package process_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sovereign-run/sovereign/supervisor/process"
+)
+
+// A record is what a supervisor keeps on disk of a child.
+type record struct {
+	ID     process.Identity
+	Mark   string
+	Cgroup string
+}
+
+// waitDead waits until a process is dead, by pidfd, or fails after a while.
+func waitDead(t *testing.T, pid int) {
+	t.Helper()
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 10_000)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if n != 1 || err != nil {
+			t.Fatalf("%d lives: %v", pid, err)
+		}
+		return
+	}
+}
+
+// P4.9, A1, E5: a supervisor is killed. Its direct child dies of that; what it had
+// started in other sessions, stopped or not, lives, and the next supervisor ends
+// all of it.
+func TestEndLeftover_OfAKilledSupervisor(t *testing.T) {
+	t.Parallel()
+	for _, cgroup := range []string{"leaf", ""} {
+		for _, how := range []string{"recorded", "marked"} {
+			t.Run(fmt.Sprintf("%s %q", how, cgroup), func(t *testing.T) {
+				t.Parallel()
+				if cgroup != "" {
+					needCgroup(t)
+				}
+				cmd := command(t, "to-be-killed", cgroup)
+				cmd.Stderr = os.Stderr
+				out, err := cmd.StdoutPipe()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := cmd.Start(); err != nil {
+					t.Fatal(err)
+				}
+				lines := bufio.NewReader(out)
+				line, err := lines.ReadString('\n')
+				if err != nil {
+					t.Fatal(err)
+				}
+				var pids [4]int
+				for i := range pids {
+					fmt.Fscan(lines, &pids[i])
+				}
+				var r record
+				if err := json.Unmarshal([]byte(line), &r); err != nil {
+					t.Fatal(err)
+				}
+				cmd.Process.Kill() // SIGKILL: it can clean up nothing
+				cmd.Wait()
+				waitDead(t, r.ID.PID) // by its parent-death signal
+				for _, pid := range pids {
+					if state(pid) == 0 {
+						t.Fatalf("%d died with its supervisor: the test has nothing to find", pid)
+					}
+				}
+				got := strings.TrimSpace(run(t, "restarted", how, line))
+				if want := "4"; got != want {
+					t.Errorf("found %s leftovers, want %s", got, want)
+				}
+				for _, pid := range pids {
+					if state(pid) != 0 {
+						t.Errorf("%d lives", pid)
+					}
+				}
+				if r.Cgroup != "" {
+					if how == "marked" {
+						run(t, "restarted", "recorded", line) // removes the folder
+					}
+					if _, err := os.Stat(filepath.Dir(r.Cgroup)); err == nil {
+						t.Errorf("%s is still there", filepath.Dir(r.Cgroup))
+					}
+				}
+			})
+		}
+	}
+}
+
+func init() {
+	roles["to-be-killed"] = func(s *supervisor) {
+		s.host()
+		spec := sh(`setsid sleep 1000 & echo $!
+			setsid sh -c 'setsid sleep 1000 & echo $!; exec sleep 1000' & echo $!
+			setsid sh -c 'echo $$; kill -STOP $$' &
+			exec sleep 1000`, s.args[0])
+		p, lines := s.startLines(spec, 4)
+		s.check(json.NewEncoder(os.Stdout).Encode(record{p.ID(), spec.Mark, p.Cgroup()}))
+		fmt.Println(strings.Join(lines, "\n"))
+		io.Copy(io.Discard, os.Stdin)
+		select {}
+	}
+	roles["restarted"] = func(s *supervisor) {
+		s.host()
+		var r record
+		s.check(json.Unmarshal([]byte(s.args[1]), &r))
+		var found int
+		var err error
+		if s.args[0] == "recorded" {
+			found, err = s.EndLeftover(s.ctx, r.ID, r.Mark, r.Cgroup)
+		} else {
+			found, err = s.EndMarked(s.ctx, func(mark string) bool { return mark == r.Mark })
+		}
+		s.check(err)
+		fmt.Println(found)
+		// A second pass finds nothing.
+		again, err := s.EndLeftover(s.ctx, r.ID, r.Mark, r.Cgroup)
+		if again != 0 || err != nil {
+			s.fail("again: %d, %v", again, err)
+		}
+		s.check(s.Close())
+	}
+}
+
+// B1, B2: a recorded number that now belongs to somebody else is left alone,
+// whatever differs: start time, boot, namespace. Compare less and the stranger
+// dies.
+func TestEndLeftover_SparesAStranger(t *testing.T) {
+	t.Parallel()
+	stranger := exec.Command("sleep", "1000")
+	if err := stranger.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer stranger.Wait()
+	defer stranger.Process.Kill()
+	run(t, "strangers", fmt.Sprint(stranger.Process.Pid))
+	if state(stranger.Process.Pid) == 0 {
+		t.Error("the stranger was killed")
+	}
+}
+
+func init() {
+	roles["strangers"] = func(s *supervisor) {
+		s.host()
+		var pid int
+		fmt.Sscan(s.args[0], &pid)
+		// Our own child's identity tells boot and namespace.
+		p := s.start(process.Spec{Argv: []string{"sleep", "1000"}, Umask: -1})
+		id := p.ID()
+		id.PID, id.StartTime = pid, startTime(pid)
+		for name, change := range map[string]func(*process.Identity){
+			"start time": func(id *process.Identity) { id.StartTime-- },
+			"boot":       func(id *process.Identity) { id.BootID = "00000000-0000-0000-0000-000000000000" },
+			"namespace":  func(id *process.Identity) { id.PIDNamespace = "pid:[1]" },
+			"unknown":    func(id *process.Identity) { id.StartTime = 0 },
+		} {
+			other := id
+			change(&other)
+			if found, err := s.EndLeftover(s.ctx, other, "", ""); found != 0 || err != nil {
+				s.fail("%s: found %d, %v", name, found, err)
+			}
+			if state(pid) == 0 {
+				s.fail("%s differs, and the stranger is dead", name)
+			}
+		}
+		if found, err := s.EndLeftover(s.ctx, process.Identity{}, "", ""); found != 0 || err != nil {
+			s.fail("zero: %d, %v", found, err)
+		}
+		if found, err := s.EndLeftover(s.ctx, process.Identity{}, "proc_nobody", ""); found != 0 || err != nil {
+			s.fail("mark: %d, %v", found, err)
+		}
+		if _, err := s.EndLeftover(s.ctx, id, "", "/sys/fs/cgroup"); err == nil {
+			s.fail("a cgroup that is none of ours was accepted")
+		}
+		s.check(s.Close())
+	}
+}
+
+func startTime(pid int) uint64 {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
+	var n uint64
+	fmt.Sscan(f[19], &n)
+	return n
+}
+
+// A sweep by mark never ends the program that sweeps, nor what runs it, though
+// they carry the mark themselves.
+func TestEndMarked_SparesItsOwnAncestors(t *testing.T) {
+	t.Parallel()
+	cmd := command(t, "marked-sweeper")
+	mark := fmt.Sprintf("proc_sweep%d", os.Getpid())
+	cmd.Env = append(cmd.Env, "SOVEREIGN_PROCESS="+mark)
+	cmd.Args = append([]string{"sh", "-c", `sleep 1000 & echo $!; "$0" "$@"; echo after`, cmd.Path}, mark)
+	cmd.Path = "/bin/sh"
+	var pid, found int
+	var after string
+	fmt.Sscan(runCmd(t, cmd), &pid, &found, &after)
+	if found != 1 || after != "after" || state(pid) != 0 {
+		t.Errorf("found %d; %q; sleep %d in state %c", found, after, pid, state(pid))
+	}
+}
+
+func init() {
+	roles["marked-sweeper"] = func(s *supervisor) {
+		s.host()
+		found, err := s.EndMarked(s.ctx, func(m string) bool { return m == s.args[0] })
+		s.check(err)
+		fmt.Println(found)
+		s.check(s.Close())
+	}
+}
+
+// Exec passes the children on: they live, keep their number, and their exits are
+// seen by the new program with the right status, and one that was reaped before is not
+// mistaken for somebody else. Execute on another thread and their parent-death signal kills them.
+func TestExec_PassesChildrenOn(t *testing.T) {
+	t.Parallel()
+	eachTree(t, "exec")
+}
+
+type passed struct {
+	Children []process.Inherited
+	Count    int
+}
+
+func init() {
+	roles["exec"] = func(s *supervisor) {
+		s.host()
+		var state passed
+		r, w, err := os.Pipe() // kept over the exec; the children wait for it
+		s.check(err)
+		for i := range 3 {
+			spec := sh(fmt.Sprintf("read x; setsid sleep 1000 & exit %d", 40+i), "")
+			if s.args[0] != "" {
+				spec.Cgroup = fmt.Sprintf("leaf%d", i)
+			}
+			if i == 2 {
+				spec.Argv[2] = "exit 42" // ends and is reaped before
+			}
+			spec.Stdin = r
+			spec.Mark += fmt.Sprint("_", i)
+			spec.Env = []string{"PATH=" + os.Getenv("PATH"), "SOVEREIGN_PROCESS=" + spec.Mark}
+			p := s.start(spec)
+			state.Children = append(state.Children, process.Inherited{ID: p.ID(), Mark: spec.Mark, Cgroup: p.Cgroup()})
+			if i == 2 {
+				<-p.Exited()
+				s.check(p.KillTree(s.ctx))
+			}
+		}
+		b, err := json.Marshal(state)
+		s.check(err)
+		exe, err := os.Executable()
+		s.check(err)
+		if err := s.Exec(exe+"-missing", []string{"x"}, nil, []uintptr{w.Fd()}); !errors.Is(err, syscall.ENOENT) {
+			s.fail("Exec of a missing program: %v", err)
+		}
+		s.check(s.Exec(exe, []string{exe, string(b), fmt.Sprint(w.Fd())}, append(os.Environ(), roleVariable+"=executed"), []uintptr{w.Fd()}))
+	}
+	roles["executed"] = func(s *supervisor) {
+		var state passed
+		s.check(json.Unmarshal([]byte(s.args[0]), &state))
+		h, ps, err := process.Inherit(slog.New(slog.NewTextHandler(os.Stderr, nil)), state.Children)
+		s.check(err)
+		s.Host = h
+		var fd uintptr
+		fmt.Sscan(s.args[1], &fd)
+		if ps[2] != nil {
+			s.fail("a child that was reaped is back")
+		}
+		for _, p := range ps[:2] {
+			if c := p.Exit(); !c.At.IsZero() {
+				s.fail("died over the exec: %v", c)
+			}
+		}
+		os.NewFile(fd, "gate").Close() // EOF: they go on
+		for i, p := range ps[:2] {
+			<-p.Exited()
+			if got := p.Exit().Code; got != 40+i {
+				s.fail("status %d, want %d", got, 40+i)
+			}
+			if p.TreeGone() {
+				s.fail("the sleep is not seen")
+			}
+			s.check(p.KillTree(s.ctx))
+		}
+		s.startsAgain("/bin/true")
+		s.check(s.Close())
+		if len(children()) != 0 {
+			s.fail("children left: %v", children())
+		}
+	}
+}
