@@ -46,7 +46,7 @@ func (sup *Supervisor) enforce(ctx context.Context, h fence.Holder, ref mailbox.
 	}
 	sup.note(c, eventCancelling, ref.ID.String())
 	if c.task == nil {
-		c.notify(notifyClaimLost, claimLost{ID: ref.ID.String(), Token: ref.Token, Reason: "cancelled"})
+		c.tellLost(ref, "cancelled")
 		within, cancel := context.WithTimeout(ctx, c.slot.actor.spec.Stop.Timeout)
 		_, err := sup.box.Await(within, ref.ID)
 		cancel()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/supervisor/capture"
 	"github.com/sovereign-run/sovereign/supervisor/process"
 )
@@ -30,19 +31,6 @@ type Channel interface {
 	// Close is called once the worker's tree has ended: it answers what the
 	// worker had written before, for a short time, and closes the connection.
 	Close()
-}
-
-// The notifications of descriptor 3 (docs/interface.md).
-const (
-	notifyDrain     = "drain"
-	notifyClaimLost = "claim_lost"
-)
-
-// claimLost is what claim_lost tells.
-type claimLost struct {
-	ID     string      `json:"id"`
-	Token  fence.Token `json:"token"`
-	Reason string      `json:"reason"`
 }
 
 // A child is one incarnation: a process with its lease, and in task mode with its
@@ -98,6 +86,11 @@ func (c *child) notify(method string, params any) {
 	if ch := c.channel.Load(); ch != nil {
 		(*ch).Notify(method, params)
 	}
+}
+
+// tellLost tells the worker that a claim of its is no longer current.
+func (c *child) tellLost(ref mailbox.Ref, reason string) {
+	c.notify(protocol.NotifyClaimLost, protocol.ClaimLost{ID: ref.ID.String(), Token: protocol.Token(ref.Token), Reason: reason})
 }
 
 // death is all that is known of how it ended. Call it once the process has

@@ -118,6 +118,6 @@ func (sup *Supervisor) overdue(h fence.Holder, ref mailbox.Ref) {
 // claimLost is told that a claim was taken from a process that may live on.
 func (sup *Supervisor) claimLost(h fence.Holder, ref mailbox.Ref, reason string) {
 	if c := sup.living.get(h.Process); c != nil {
-		c.notify(notifyClaimLost, claimLost{ID: ref.ID.String(), Token: ref.Token, Reason: reason})
+		c.tellLost(ref, reason)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/sovereign-run/sovereign/config"
 	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/refusal"
 	"github.com/sovereign-run/sovereign/supervisor/capture"
 )
@@ -306,7 +307,7 @@ func (s *slot) terminate() {
 		s.step(kill)
 		return
 	}
-	c.notify(notifyDrain, struct{}{})
+	c.notify(protocol.NotifyDrain, nil)
 	if err := c.proc.Stop(s.actor.stopSignal); err != nil {
 		s.log.Warn("stop signal not sent", "err", err)
 	}
