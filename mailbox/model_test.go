@@ -386,8 +386,9 @@ func (m *model) toActor(t *rapid.T) string {
 // P4.7, P8, over restarts, with actors whose policy is park, whose claims are
 // kept or renewed by hand, and whose inboxes are small.
 func TestModel(t *testing.T) {
+	parent := mailboxtest.Dir(t)
 	rapid.Check(t, func(t *rapid.T) {
-		dir, err := os.MkdirTemp("", "model")
+		dir, err := os.MkdirTemp(parent, "model")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ package mailboxtest
 
 import (
 	"context"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -51,13 +52,30 @@ var Start = time.Date(2031, 5, 4, 12, 0, 0, 0, time.UTC)
 // the house is closed, opened anew, and verified.
 func Open(t testing.TB, actors ...mailbox.Actor) *House {
 	t.Helper()
-	h := New(t.TempDir())
+	h := New(Dir(t))
 	h.MustOpen(t)
 	t.Cleanup(func() { h.Check(t) })
 	if err := h.Box.SetActors(context.Background(), actors); err != nil {
 		t.Fatalf("set the actors: %v", err)
 	}
 	return h
+}
+
+// Dir returns an empty folder that is removed after the test: in memory where
+// the machine has a place for that, since a test that does not cut the power
+// learns nothing from waiting for the disk.
+func Dir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "sovereign")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Errorf("remove %s: %v", dir, err)
+		}
+	})
+	return dir
 }
 
 // New returns a house in dir that is not open.
