@@ -127,42 +127,43 @@ func (b *Box) Drop(ctx context.Context, id ID) error {
 // drop is Drop if allowed agrees in the removing transaction.
 func (b *Box) drop(ctx context.Context, id ID, allowed func(*record) error) error {
 	at := b.wall().UTC()
-	for {
-		var more bool
-		err := b.store.Update(ctx, func(tx store.Tx) (err error) {
-			rec, err := b.mustGet(tx, id)
-			if err != nil {
-				return err
-			}
-			if rec.state == Claimed {
-				return wrongState(rec, "an attempt is under way", "cancel it first: `sovereign inbox cancel "+id.String()+"`")
-			}
-			if err := allowed(rec); err != nil {
-				return err
-			}
-			more = dropReceiptsTx(tx, id)
-			if more { // a step; the message goes with the last one
-				return nil
-			}
-			if c, err := decodeContent(id, tx.Get(idKey(spaceContent, id))); err == nil {
-				freeKeyTx(tx, rec.to, c.key, id)
-			}
-			tx.Delete(rec.key())
-			tx.Delete(idKey(spaceContent, id))
-			tx.Delete(idKey(spaceResult, id))
-			tx.Add(countKey(rec.to, rec.state), -1)
-			b.eventTx(tx, Event{At: at, Kind: EventDropped, Actor: rec.to, Message: id})
-			return nil
-		})
+	gone := Ref{ID: id}
+	var more bool
+	err := b.store.Update(ctx, func(tx store.Tx) (err error) {
+		rec, err := b.mustGet(tx, id)
 		if err != nil {
 			return err
 		}
-		if !more {
-			b.ends.tell(id)
-			b.journal.appended()
-			return nil
+		if rec.state == Claimed {
+			return wrongState(rec, "an attempt is under way", "cancel it first: `sovereign inbox cancel "+id.String()+"`")
 		}
+		if err := allowed(rec); err != nil {
+			return err
+		}
+		if c, err := decodeContent(id, tx.Get(idKey(spaceContent, id))); err == nil {
+			b.freeKeyTx(tx, rec.to, c.key, id)
+		}
+		tx.Delete(rec.key())
+		tx.Delete(idKey(spaceContent, id))
+		tx.Delete(idKey(spaceResult, id))
+		tx.Add(countKey(rec.to, rec.state), -1)
+		b.eventTx(tx, Event{At: at, Kind: EventDropped, Actor: rec.to, Message: id})
+		// Receipts beyond what one transaction holds go in later ones; the message
+		// is gone with the first.
+		if more = dropReceiptsTx(tx, id); more {
+			tx.Put(claimKey(spacePending, gone), []byte{byte(dropReceipts)})
+		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
+	b.ends.tell(id)
+	b.journal.appended()
+	if more {
+		_, err = b.finishNow(context.WithoutCancel(ctx), gone, dropReceipts)
+	}
+	return err
 }
 
 // dropReceiptsTx removes up to maxDropReceipts receipts and says whether there

@@ -1,5 +1,7 @@
 package mailbox
 
+import "context"
+
 // PopDue makes ready what is due, as Run does at the due time.
 func (b *Box) PopDue() { b.index.popDue(b.wall()) }
 
@@ -32,3 +34,8 @@ func (b *Box) IndexHolds() (holds, expiries int) {
 }
 
 var Printable = printable
+
+// FinishRest tries once what a full disk left unfinished.
+func (b *Box) FinishRest(ctx context.Context) (left bool, added <-chan struct{}) {
+	return b.finishRest(ctx)
+}

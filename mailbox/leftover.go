@@ -9,9 +9,8 @@ import (
 	"github.com/sovereign-run/sovereign/refusal"
 )
 
-// A leftover is what is still to be done with the staged sends of a claim that
-// has ended: the disk was full when it was tried. It is on record as well, so
-// that a crash forgets nothing.
+// A leftover is something pending that is still to be done: the disk was full
+// when it was tried. It is on record as well, so that a crash forgets nothing.
 type leftover struct {
 	ref  Ref
 	what pending
@@ -51,7 +50,7 @@ func (l *leftovers) take() (jobs []leftover, added <-chan struct{}) {
 func (b *Box) finishRest(ctx context.Context) (left bool, added <-chan struct{}) {
 	jobs, added := b.rest.take()
 	for i, job := range jobs {
-		_, err := b.finishStaged(ctx, job.ref, job.what)
+		_, err := b.finish(ctx, job.ref, job.what)
 		switch {
 		case err == nil:
 		case refusal.Has(err, refusal.OutcomeUnknown):

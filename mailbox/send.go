@@ -252,8 +252,8 @@ func (b *Box) duplicateTx(tx store.Tx, d *draft, s State, parent Ref) (Sent, err
 }
 
 // freeKeyTx frees the key of a message that is removed, unless the key has a
-// time of its own or a later message holds it.
-func freeKeyTx(tx store.Tx, to, key string, id ID) {
+// time of its own that is not over, or a later message holds it.
+func (b *Box) freeKeyTx(tx store.Tx, to, key string, id ID) {
 	if key == "" {
 		return
 	}
@@ -261,7 +261,7 @@ func freeKeyTx(tx store.Tx, to, key string, id ID) {
 	if v == nil {
 		return
 	}
-	if k, err := decodeKey(v); err == nil && k.id == id && k.until.IsZero() {
+	if k, err := decodeKey(v); err == nil && k.id == id && (k.until.IsZero() || !b.wall().Before(k.until)) {
 		tx.Delete(dedupKey(to, key))
 	}
 }

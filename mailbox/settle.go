@@ -60,18 +60,24 @@ func (b *Box) settled(ctx context.Context, end ending) (Settled, error) {
 	b.fold(end)
 	if end.more != 0 {
 		// The end itself is durable: a context that is over must not hide it.
-		visible, err := b.finishStaged(context.WithoutCancel(ctx), end.ref, end.more)
+		visible, err := b.finishNow(context.WithoutCancel(ctx), end.ref, end.more)
 		end.settled.Visible = append(end.settled.Visible, visible...)
-		switch {
-		case refusal.Has(err, refusal.OutcomeUnknown):
-			return end.settled, err
-		case err != nil:
-			// The end stands, and its sends count as visible: Run makes them so.
-			b.log.Error("staged sends not finished yet", "msg", end.ref.ID.String(), "err", err)
-			b.rest.add(leftover{end.ref, end.more})
-		}
+		return end.settled, err
 	}
 	return end.settled, nil
+}
+
+// finishNow is finish right after the write that made it pending. That one
+// stands, and its answer is not held back by a disk that has filled up since: Run
+// does the rest.
+func (b *Box) finishNow(ctx context.Context, ref Ref, what pending) (visible []ID, err error) {
+	visible, err = b.finish(ctx, ref, what)
+	if err != nil && !refusal.Has(err, refusal.OutcomeUnknown) {
+		b.log.Error("not finished yet", "msg", ref.ID.String(), "err", err)
+		b.rest.add(leftover{ref, what})
+		err = nil
+	}
+	return visible, err
 }
 
 // stageAll stages the sends of a completion, all or none.

@@ -50,12 +50,13 @@ func (b *Box) unstage(ctx context.Context, parent Ref, ids []ID) error {
 }
 
 // pending says what is still to be done with the staged sends of an ended
-// claim. It is stored as one byte.
+// claim, or with the receipts of a dropped message. It is stored as one byte.
 type pending byte
 
 const (
 	publishStaged pending = 1
 	discardStaged pending = 2
+	dropReceipts  pending = 3 // of a message that has been dropped; the claim's token is 0
 )
 
 // stagedStepTx makes up to limit staged sends of a claim visible, or removes
@@ -120,13 +121,17 @@ func (b *Box) dropStagedTx(tx store.Tx, parent Ref, id ID) {
 	tx.Add(countKey(rec.to, staged), -1)
 }
 
-// finishStaged handles, step by step, what an ended claim left pending.
-func (b *Box) finishStaged(ctx context.Context, parent Ref, what pending) (visible []ID, err error) {
+// finish handles, step by step, what is pending.
+func (b *Box) finish(ctx context.Context, parent Ref, what pending) (visible []ID, err error) {
 	for {
 		var ready []readied
 		var more bool
 		err := b.store.Update(ctx, func(tx store.Tx) (err error) {
-			ready, more, err = b.stagedStepTx(tx, parent, what, maxInline)
+			if what == dropReceipts {
+				more = dropReceiptsTx(tx, parent.ID)
+			} else {
+				ready, more, err = b.stagedStepTx(tx, parent, what, maxInline)
+			}
 			if err == nil && !more {
 				tx.Delete(claimKey(spacePending, parent))
 			}
@@ -168,7 +173,7 @@ func (b *Box) finishPending(ctx context.Context) error {
 		return err
 	}
 	for _, j := range jobs {
-		if _, err := b.finishStaged(ctx, j.ref, j.what); err != nil {
+		if _, err := b.finishNow(ctx, j.ref, j.what); err != nil {
 			return err
 		}
 	}

@@ -111,7 +111,9 @@ func (b *Box) Verify(ctx context.Context, found func(Problem)) (messages int64, 
 			if _, err := decodeReceipt(id, attempt, v); err != nil {
 				problem(id.String(), "%v", err)
 			}
-			b.verifyOwner(r, id, "a receipt", problem)
+			if r.Get(claimKey(spacePending, Ref{ID: id})) == nil {
+				b.verifyOwner(r, id, "a receipt", problem)
+			}
 		}},
 		{spaceResult, func(r store.Reader, k, v []byte) {
 			id, _ := parseIDKey(k)
