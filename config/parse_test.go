@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -326,5 +327,19 @@ func TestParse_ReadsForeignLineEndings(t *testing.T) {
 	foreign := "\ufeff" + strings.ReplaceAll(example, "\n", "\r\n")
 	if got, want := mustParse(t, "/d/a", foreign), mustParse(t, "/d/a", example); !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+// A file has room for 1024 actors and not for one more.
+func TestParse_BoundsTheActors(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("actors:\n")
+	for i := range 1024 {
+		fmt.Fprintf(&text, "  a%d: {command: x}\n", i)
+	}
+	mustParse(t, "actors.yaml", text.String())
+	_, err := config.Parse("actors.yaml", []byte(text.String()+"  b: {command: x}\n"))
+	if want := "actors.yaml:1026:3: there are too many actors, allowed: 1024"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
