@@ -56,21 +56,29 @@ func (db *DB) Backup(ctx context.Context, w io.Writer) error {
 		return fmt.Errorf("back up the store: %w", err)
 	}
 	defer func() { _ = rollback(tx) }()
-	if _, err := tx.WriteTo(&stoppable{ctx, w}); err != nil {
-		return fmt.Errorf("back up the store: %w", err)
+	to := &stoppable{ctx: ctx, w: w}
+	if _, err := tx.WriteTo(to); err != nil {
+		if to.err != nil {
+			err = to.err // bbolt keeps only its text
+		}
+		return fileRefusal("back up the store", err)
 	}
 	return nil
 }
 
-// stoppable is a writer that fails once its context is done.
+// stoppable is a writer that fails once its context is done, and remembers why.
 type stoppable struct {
 	ctx context.Context
 	w   io.Writer
+	err error
 }
 
-func (s *stoppable) Write(b []byte) (int, error) {
+func (s *stoppable) Write(b []byte) (n int, err error) {
 	if s.ctx.Err() != nil {
-		return 0, context.Cause(s.ctx)
+		err = context.Cause(s.ctx)
+	} else {
+		n, err = s.w.Write(b)
 	}
-	return s.w.Write(b)
+	s.err = err
+	return n, err
 }
