@@ -21,6 +21,11 @@ var errDrained = errors.New("drained")
 // what is left belongs to actors that nobody works for. When ctx ends first it
 // returns ctx's cause.
 func untilDrained(ctx context.Context, box *mailbox.Box, sup *supervisor.Supervisor, since uint64, actors []config.Actor) error {
+	select {
+	case <-sup.Recovered():
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	seen := since
 	gaveUp := map[string]bool{}
 	for {

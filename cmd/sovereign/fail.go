@@ -32,7 +32,7 @@ backoff, or after --delay; at max_attempts, or with --dead, it is DEAD.`,
 	cmd.Flags().StringVar(&o.reason, "reason", "", "the reason, instead of REASON")
 	cmd.Flags().Var(&o.delay, "delay", "try again after so long, instead of the backoff")
 	cmd.Flags().BoolVar(&o.dead, "dead", false, "do not try again")
-	cmd.MarkFlagsMutuallyExclusive("delay", "dead")
+	exclude(cmd, "delay", "dead")
 	return cmd
 }
 

@@ -4,7 +4,11 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"time"
 )
+
+// notifyLimit is how long a state may take to be taken.
+const notifyLimit = time.Second
 
 // A notifier tells the service manager that started this program how it is
 // doing: one datagram to the socket that NOTIFY_SOCKET names (sd_notify(3)). The
@@ -30,6 +34,10 @@ func (n notifier) tell(state string) error {
 		return fmt.Errorf("tell the service manager: %w", err)
 	}
 	defer conn.Close()
+	// A manager that does not read must not keep the supervisor from its work.
+	if err := conn.SetWriteDeadline(time.Now().Add(notifyLimit)); err != nil {
+		return fmt.Errorf("tell the service manager: %w", err)
+	}
 	if _, err := conn.Write([]byte(state)); err != nil {
 		return fmt.Errorf("tell the service manager: %w", err)
 	}

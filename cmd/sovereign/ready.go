@@ -14,6 +14,11 @@ import (
 // tellService tells the service manager once that all actors are up, then waits
 // for ctx to end, and returns its cause.
 func tellService(ctx context.Context, service notifier, box *mailbox.Box, sup *supervisor.Supervisor, actors []config.Actor, log *slog.Logger) error {
+	select {
+	case <-sup.Recovered():
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	for {
 		changed := sup.Changes()
 		if status := sup.Status(); allUp(status, blocked(actors, box.Actors(), status)) {

@@ -68,9 +68,9 @@ for DONE, 1 for DEAD, PARKED, a message that is gone, or a timeout.`,
 	f.BoolVar(&o.now, "now", false, "within a task: send at once instead of with the completion")
 	f.StringVar(&o.id, "id", "", "stage it with the claim of this message `ID`")
 	f.Var(&o.token, "token", "the claim's token, with --id")
-	cmd.MarkFlagsMutuallyExclusive("delay", "at")
-	cmd.MarkFlagsMutuallyExclusive("now", "id")
-	cmd.MarkFlagsMutuallyExclusive("now", "token")
+	exclude(cmd, "delay", "at")
+	exclude(cmd, "now", "id")
+	exclude(cmd, "now", "token")
 	return cmd
 }
 

@@ -108,7 +108,7 @@ func (o runOptions) serve(ctx context.Context, io streams, file *config.File, db
 		g.Add(func() error { return untilDrained(watching, box, sup, since, file.Actors) }, func(error) { stop() })
 	}
 	err = g.Run()
-	if failure != nil {
+	if failure = unlessAsked(failure); failure != nil {
 		return failure
 	}
 	return unlessAsked(err)

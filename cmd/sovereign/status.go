@@ -40,7 +40,7 @@ supervisor runs, an actor is failed, or dead letters wait.`,
 	}
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "show it again whenever something happens")
 	cmd.Flags().BoolVar(&o.check, "check", false, "exit 1 unless all is well")
-	cmd.MarkFlagsMutuallyExclusive("watch", "check")
+	exclude(cmd, "watch", "check")
 	return cmd
 }
 

@@ -19,14 +19,6 @@ func refuseInWords(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(c *cobra.Command, args []string) error { return wrongArgs(c, check(c, args)) }
 	}
-	if run := cmd.RunE; run != nil {
-		cmd.RunE = func(c *cobra.Command, args []string) error {
-			if err := wrongGroups(c, c.ValidateFlagGroups()); err != nil {
-				return err
-			}
-			return run(c, args)
-		}
-	}
 	for _, child := range cmd.Commands() {
 		refuseInWords(child)
 	}
@@ -42,11 +34,24 @@ func wrongArgs(cmd *cobra.Command, err error) error {
 	return usage("wrong arguments for "+cmd.CommandPath(), err.Error(), "usage: "+cmd.UseLine())
 }
 
-func wrongGroups(cmd *cobra.Command, err error) error {
-	if err == nil {
+// exclude refuses the flags names, of which at most one may be given.
+func exclude(cmd *cobra.Command, names ...string) {
+	before := cmd.PreRunE
+	cmd.PreRunE = func(c *cobra.Command, args []string) error {
+		var given []string
+		for _, name := range names {
+			if c.Flags().Changed(name) {
+				given = append(given, "--"+name)
+			}
+		}
+		if len(given) > 1 {
+			return usage(strings.Join(given, " and ")+" exclude each other", "they contradict", "see `"+c.CommandPath()+" --help`")
+		}
+		if before != nil {
+			return before(c, args)
+		}
 		return nil
 	}
-	return usage("these flags exclude each other", err.Error(), "see `"+cmd.CommandPath()+" --help`")
 }
 
 func wrongFlag(cmd *cobra.Command, err error) error {
