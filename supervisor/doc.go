@@ -7,12 +7,12 @@
 // (backoff.go), when to give up (intensity.go) and what an end means for a
 // message (outcome.go) are functions of values; the rest does what they say.
 //
-//	          ┌─► waiting ─► idle ─► spawning ─► starting ─► up ──┐
-//	 start ───┘ for `after`  for work  lease,      ready?         │ exit, stop,
-//	                                   claim,                     │ timeout
-//	 stopped, failed, exited           process                    ▼
-//	          ▲                                        stopping ─► ending
-//	          └──────────── backoff ◄────────────────────────────┘
+//	         ┌─► waiting ─► idle ─► spawning ─► starting ─► up ──┐
+//	start ───┘ for `after`  for work  lease,      ready?         │ exit, stop,
+//	                                  claim,                     │ timeout
+//	stopped, failed, exited           process                    ▼
+//	         ▲                                        stopping ─► ending
+//	         └──────────── backoff ◄────────────────────────────┘
 //
 // What holds:
 //   - A slot has at most one process, and no successor starts before nothing of

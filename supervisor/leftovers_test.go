@@ -79,6 +79,7 @@ func superviseUntilKilled() {
 // A supervised is a supervisor in a process of its own, to be killed.
 type supervised struct {
 	t   *testing.T
+	dir string
 	cmd *exec.Cmd
 	err bytes.Buffer
 	out chan string // its journal, line by line; closed at its end
@@ -90,7 +91,7 @@ func supervise(t *testing.T, dir string, env []string, actors ...config.Actor) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &supervised{t: t, cmd: exec.Command(os.Args[0]), out: make(chan string, 10000)}
+	s := &supervised{t: t, dir: dir, cmd: exec.Command(os.Args[0]), out: make(chan string, 10000)}
 	s.cmd.Env = append(os.Environ(), append(env, "TEST_ROLE=supervisor", "TEST_DIR="+dir, "TEST_ACTORS="+string(text), "GORACE=atexit_sleep_ms=0")...)
 	s.cmd.Stderr = &s.err
 	out, err := s.cmd.StdoutPipe()
@@ -117,8 +118,22 @@ func (s *supervised) kill() {
 	}
 	_ = s.cmd.Process.Kill()
 	_ = s.cmd.Wait()
+	s.awaitLock()
 	if s.err.Len() > 0 {
 		s.t.Errorf("the supervisor said: %s", s.err.String())
+	}
+}
+
+// awaitLock waits until the store's lock is free: a child that was being forked when
+// the supervisor was killed holds a copy of it until it executes or dies.
+func (s *supervised) awaitLock() {
+	f, err := os.OpenFile(filepath.Join(s.dir, bolt.LockFile), os.O_RDWR, 0)
+	if err != nil {
+		return // it was killed before it had a store
+	}
+	defer f.Close()
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+		s.t.Error(err)
 	}
 }
 
@@ -201,7 +216,10 @@ func TestKilledSupervisor_Task(t *testing.T) {
 func TestKilledSupervisor_Worker(t *testing.T) {
 	dir, said := t.TempDir(), newFifo(t)
 	actors := []config.Actor{shell("w", config.Worker, `echo '{"Method":"claim"}' >&3; read -r word id token body <&3; echo $$ >"$SAID"; sleep 1000`,
-		func(a *config.Actor) { a.Env = map[string]string{"SAID": said.path}; a.OnWorkerLost = config.ParkMessage })}
+		func(a *config.Actor) {
+			a.Env = map[string]string{"SAID": said.path}
+			a.OnWorkerLost = config.ParkMessage
+		})}
 	id := sendTo(t, dir, actors, "w", "")
 	s := supervise(t, dir, nil, actors...)
 	pid := said.pid()

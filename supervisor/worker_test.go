@@ -94,7 +94,12 @@ func TestWorker_Watchdog(t *testing.T) {
 	if got := w.all("idle", "watchdog"); len(got) != 0 {
 		t.Fatalf("a worker that waits for a message was killed: %+v", got)
 	}
-	d := w.await(func() mailbox.ID { id := w.send("idle", ""); w.event(0, "watchdog of idle", kind("idle", "watchdog")); w.finish("idle"); return id }())
+	d := w.await(func() mailbox.ID {
+		id := w.send("idle", "")
+		w.event(0, "watchdog of idle", kind("idle", "watchdog"))
+		w.finish("idle")
+		return id
+	}())
 	if d.Receipts[0].Category != mailbox.CategoryNoProgress {
 		t.Errorf("%+v", d.Receipts)
 	}

@@ -1,0 +1,113 @@
+package supervisor
+
+import (
+	"context"
+
+	"github.com/sovereign-run/sovereign/config"
+	"github.com/sovereign-run/sovereign/fence"
+	"github.com/sovereign-run/sovereign/refusal"
+)
+
+// await goes on once everything that the actor comes after is ready.
+func (s *slot) await() {
+	name, opens := s.sup.gate.closed(s.actor.spec.After)
+	s.opens = opens
+	if name == "" {
+		s.step(free)
+		return
+	}
+	s.history.trouble = refusal.New(refusal.Unavailable, "waits for "+name, name+" is not ready",
+		"see `sovereign status "+name+"`").Later()
+	s.publish()
+}
+
+// seek looks for work. A long-lived process always has some.
+func (s *slot) seek() {
+	s.history.trouble = nil
+	if s.actor.spec.Mode != config.Task {
+		s.step(work)
+		return
+	}
+	ctx, cancel := context.WithCancel(s.sup.base)
+	s.cancel = cancel
+	s.sup.job(func(context.Context) {
+		defer cancel()
+		s.fetch(ctx)
+	})
+}
+
+// fetch waits for a message, and claims it.
+func (s *slot) fetch(ctx context.Context) {
+	p := fence.NewProcess()
+	lease, d, err := s.sup.box.StartTask(ctx, s.name, p, s.actor.spec.LeaseTTL)
+	s.post(func() {
+		s.cancel = nil
+		switch {
+		case err == nil:
+			s.child = &child{slot: s, holder: lease.Holder(), task: &d}
+			if s.sup.living.add(s.child) {
+				s.child.because(byCancel, "", s.child.ref())
+			}
+			s.step(work)
+		case ctx.Err() != nil:
+			s.proceed(after{asked: true}, nil)
+		default:
+			s.proceed(s.refused(err))
+		}
+	})
+}
+
+// refused says what an error of the store means for the next start.
+func (s *slot) refused(err error) (after, error) {
+	if refusal.Has(err, refusal.OutcomeUnknown) {
+		s.sup.fail(err)
+	}
+	return after{hopeless: refusal.Has(err, refusal.LeaseCorrupt)}, err
+}
+
+// watch waits until the process is ready, and looks after it.
+func (s *slot) watch() {
+	s.history.starts++
+	s.watched = s.child.proc.Exited()
+	spec := s.actor.spec
+	switch {
+	case s.child.cause != 0: // decided while it was being made
+		s.step(kill)
+		return
+	case spec.Mode == config.Task && spec.Timeout > 0:
+		s.limit.set(s.child.startedAt, spec.Timeout)
+	case spec.Mode == config.Worker && spec.Watchdog > 0:
+		s.limit.set(s.sup.now(), spec.Watchdog)
+	}
+	if spec.Ready == nil || spec.Mode == config.Task || s.child.early {
+		s.step(ready)
+		return
+	}
+	s.clock.set(s.sup.now(), spec.Ready.Timeout)
+	if spec.Ready.Notify {
+		return
+	}
+	c := s.child
+	ctx, cancel := context.WithCancel(s.sup.base)
+	s.cancel = cancel
+	s.sup.job(func(context.Context) {
+		defer cancel()
+		if s.sup.probe(ctx, spec, s.name) == nil {
+			s.isReady(c)
+		}
+	})
+}
+
+// isReady says that c was seen, or says itself, to be ready.
+func (s *slot) isReady(c *child) {
+	s.post(func() {
+		if c.early || s.child == c && s.life.at != starting {
+			return
+		}
+		c.early = true
+		s.sup.note(c, eventReady, "")
+		if s.child == c {
+			s.step(ready)
+		}
+	})
+}

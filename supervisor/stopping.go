@@ -1,0 +1,135 @@
+package supervisor
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/sovereign-run/sovereign/config"
+	"github.com/sovereign-run/sovereign/fence"
+	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/protocol"
+	"github.com/sovereign-run/sovereign/refusal"
+)
+
+// terminate asks the process to end. It may take stop.timeout.
+func (s *slot) terminate() {
+	c, limit := s.child, s.actor.spec.Stop.Timeout
+	c.because(byStop, limit.String(), mailbox.Ref{})
+	if s.watched == nil { // it was not wanted any more before it was watched
+		s.watched = c.proc.Exited()
+		s.history.starts++
+	}
+	if s.sup.hurried.Load() {
+		c.because(byForce, "a second signal", mailbox.Ref{})
+		s.step(kill)
+		return
+	}
+	c.notify(protocol.NotifyDrain, nil)
+	if err := c.proc.Stop(s.actor.stopSignal); err != nil {
+		s.log.Warn("stop signal not sent", "err", err)
+	}
+	s.clock.set(s.sup.now(), limit)
+}
+
+// rang is called when the clock of the state has run out.
+func (s *slot) rang() {
+	switch s.life.at {
+	case stopping:
+		s.log.Info("process did not end in time", "pid", s.child.proc.PID(), "elapsed", s.actor.spec.Stop.Timeout)
+		s.child.because(byForce, s.actor.spec.Stop.Timeout.String(), mailbox.Ref{})
+		s.step(stopTimeout)
+	case starting:
+		s.killFor(byUnready, eventNotReady, s.actor.spec.Ready.Timeout, mailbox.Ref{})
+	case backoff:
+		s.step(elapsed)
+	}
+}
+
+// exceeded is called when the child's limit has run out: the time that a task
+// may take, or the time since a worker's last sign of life.
+func (s *slot) exceeded() {
+	spec := s.actor.spec
+	if spec.Mode == config.Task {
+		s.killFor(byTimeout, eventTimeout, spec.Timeout, s.child.ref())
+		return
+	}
+	now := s.sup.now()
+	silent := time.Duration(now - fence.Instant(s.child.aliveAt.Load()))
+	if s.child.pending.Load() > 0 {
+		silent = 0
+	}
+	if silent < spec.Watchdog {
+		s.limit.set(now, spec.Watchdog-silent)
+		return
+	}
+	s.killFor(byWatchdog, eventWatchdog, spec.Watchdog, mailbox.Ref{})
+}
+
+// killFor ends the child at once for a reason of ours.
+func (s *slot) killFor(why cause, kind string, limit time.Duration, about mailbox.Ref) {
+	if s.child.because(why, limit.String(), about) {
+		s.sup.note(s.child, kind, why.String()+" after "+limit.String())
+	}
+	s.step(kill)
+}
+
+// condemn ends c for the message about. Where c is only being made, watch sees
+// to it; where it has ended, there is nothing to do.
+func (s *slot) condemn(c *child, why cause, limit string, about mailbox.Ref) {
+	s.post(func() {
+		if c.because(why, limit, about) && s.child == c {
+			s.step(kill)
+		}
+	})
+}
+
+// gone is called when nothing of c is left and its end is on record. held are the
+// messages that ended with it.
+func (s *slot) gone(c *child, held []mailbox.Ref) {
+	e := c.death()
+	now := s.sup.now()
+	s.child = nil
+	s.history.success = e.cause == byItself && e.code == 0
+	if stable(s.actor.spec.Intensity, time.Duration(now-c.startedAt)) {
+		s.history.failures = 0
+	}
+	a := after{started: true, success: s.history.success, asked: e.cause == byStop || e.cause == byForce || e.cause == byCancel}
+	if s.actor.spec.Mode != config.Task && !a.asked {
+		a.spent = s.history.budget.count(s.actor.spec.Intensity, now, held)
+	}
+	var trouble error
+	if !a.success && !a.asked {
+		trouble = refusal.New(refusal.Failed, "the last process ended: "+e.lost().Reason, "", "see `sovereign logs "+s.name.Actor+"`")
+	}
+	s.proceed(a, trouble)
+}
+
+// unspawned is called when no process came of a start.
+func (s *slot) unspawned(err error) {
+	s.child = nil
+	a, err := s.refused(err)
+	if !a.hopeless {
+		a.spent = s.history.budget.count(s.actor.spec.Intensity, s.sup.now(), nil)
+	}
+	s.proceed(a, err)
+}
+
+// proceed decides what comes next, and says so.
+func (s *slot) proceed(a after, trouble error) {
+	a.wanted = s.life.want && !s.sup.failed()
+	spec := s.actor.spec
+	e := next(spec.Mode, spec.Restart, a)
+	s.history.trouble = trouble
+	switch e {
+	case later:
+		s.history.wait = delay(spec.Backoff, s.history.failures, rand.Float64())
+		s.history.failures++
+		s.sup.noteSlot(s, eventRestarting, "in "+s.history.wait.Round(time.Millisecond).String())
+	case giveUp:
+		s.log.Error("slot failed", "err", trouble)
+		s.sup.noteSlot(s, eventGaveUp, s.why())
+	case rest:
+		s.history.trouble = nil
+	}
+	s.step(e)
+}
