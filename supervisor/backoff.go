@@ -7,9 +7,9 @@ import (
 	"github.com/sovereign-run/sovereign/config"
 )
 
-// delay is the wait before start n in a row (from 0) that follows an end:
-// initial × factor^n, at most max, varied by ± jitter. draw is a random number
-// from [0, 1).
+// delay is the wait before the next start, n being how many ends in a row have
+// been waited for: initial × factor^n, at most max, varied by ± jitter. draw is a
+// random number from [0, 1).
 func delay(b config.Backoff, n int, draw float64) time.Duration {
 	if b.Initial <= 0 {
 		return 0
@@ -25,7 +25,29 @@ func delay(b config.Backoff, n int, draw float64) time.Duration {
 	return time.Duration(max(d, 0))
 }
 
-// stable reports whether a process that ran for uptime has shown that it can:
-// the backoff begins anew. It is as long as the window of intensity, so that
-// what is forgiven here is forgotten there too.
-func stable(i config.Intensity, uptime time.Duration) bool { return uptime >= i.Within }
+// A streak is how many ends in a row a slot has had without a stable run in
+// between. The zero value has had none.
+type streak int
+
+// wait counts an end, and returns the wait before the next start. The first end of a
+// process is not waited for: most often it is the only one. A start that failed
+// is: nothing can have changed at once.
+func (k *streak) wait(b config.Backoff, started bool, draw float64) time.Duration {
+	n := int(*k)
+	*k++
+	if !started {
+		return delay(b, n, draw)
+	}
+	if n == 0 {
+		return 0
+	}
+	return delay(b, n-1, draw)
+}
+
+// ran ends the streak where a process that ran for uptime has shown that it can: it
+// ran longer than the longest wait.
+func (k *streak) ran(b config.Backoff, uptime time.Duration) {
+	if uptime >= b.Max {
+		*k = 0
+	}
+}

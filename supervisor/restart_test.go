@@ -96,6 +96,29 @@ func TestDelay_Grows(t *testing.T) {
 	}
 }
 
+// F1: the first end is not waited for, a failed start is; from there the waits grow,
+// until a process has run for longer than the longest of them.
+func TestStreak(t *testing.T) {
+	b := config.Backoff{Initial: 100 * time.Millisecond, Max: 30 * time.Second, Factor: 2}
+	var k streak
+	for n, want := range []time.Duration{0, 100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond} {
+		k.ran(b, 29*time.Second)
+		if got := k.wait(b, true, 0.5); got != want {
+			t.Errorf("end %d waits %s, want %s", n, got, want)
+		}
+	}
+	k.ran(b, 30*time.Second)
+	if got := k.wait(b, true, 0.5); got != 0 {
+		t.Errorf("the first end after a stable run waits %s", got)
+	}
+	k = 0
+	for n, want := range []time.Duration{100 * time.Millisecond, 200 * time.Millisecond} {
+		if got := k.wait(b, false, 0.5); got != want {
+			t.Errorf("failed start %d waits %s, want %s", n, got, want)
+		}
+	}
+}
+
 // F2: ends count within the window whatever the uptime. The budget says what a
 // count over the whole history says.
 func TestBudget_CountsAWindow(t *testing.T) {

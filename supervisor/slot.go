@@ -43,7 +43,7 @@ type slot struct {
 // history is what a slot remembers of its processes.
 type history struct {
 	starts   int           // processes started, ever
-	failures int           // ends in a row without a stable run in between
+	streak   streak        // of ends without a stable run in between
 	budget   budget        // ends within the window of intensity
 	wait     time.Duration // the backoff that begins
 	success  bool          // the last process ended with status 0
@@ -191,7 +191,7 @@ func (s *slot) begin(e event) {
 	switch s.life.at {
 	case backoff, failed, exited, stopped:
 		s.history.budget.reset()
-		s.history.failures = 0
+		s.history.streak = 0
 	}
 	s.step(e)
 }

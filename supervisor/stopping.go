@@ -90,9 +90,7 @@ func (s *slot) gone(c *child, held []mailbox.Ref) {
 	now := s.sup.now()
 	s.child = nil
 	s.history.success = e.cause == byItself && e.code == 0
-	if stable(s.actor.spec.Intensity, time.Duration(now-c.startedAt)) {
-		s.history.failures = 0
-	}
+	s.history.streak.ran(s.actor.spec.Backoff, time.Duration(now-c.startedAt))
 	a := after{started: true, success: s.history.success, asked: e.cause == byStop || e.cause == byForce || e.cause == byCancel}
 	if s.actor.spec.Mode != config.Task && !a.asked {
 		a.spent = s.history.budget.count(s.actor.spec.Intensity, now, held)
@@ -122,8 +120,7 @@ func (s *slot) proceed(a after, trouble error) {
 	s.history.trouble = trouble
 	switch e {
 	case later:
-		s.history.wait = delay(spec.Backoff, s.history.failures, rand.Float64())
-		s.history.failures++
+		s.history.wait = s.history.streak.wait(spec.Backoff, a.started, rand.Float64())
 		s.sup.noteSlot(s, eventRestarting, "in "+s.history.wait.Round(time.Millisecond).String())
 	case giveUp:
 		s.log.Error("slot failed", "err", trouble)
