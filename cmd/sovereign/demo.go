@@ -49,7 +49,7 @@ the folder.`,
 const demoLimit = 2 * time.Minute
 
 func (o demoOptions) run(ctx context.Context, io streams) (err error) {
-	ctx, restore := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, restore := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	defer restore()
 	limited, cancel := context.WithTimeoutCause(ctx, demoLimit, errors.New("the demonstration took longer than "+demoLimit.String()))
 	defer cancel()

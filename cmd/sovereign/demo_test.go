@@ -44,10 +44,10 @@ func demoCommand(t *testing.T, binary string, args ...string) (cmd *exec.Cmd, tm
 
 func TestDemo(t *testing.T) {
 	binary := demoBinary(t)
-	t.Run("holds and leaves nothing", func(t *testing.T) { demoHolds(t, binary) })
-	t.Run("tells a story in 80 columns", func(t *testing.T) { demoFits(t, binary) })
+	t.Run("holds and leaves nothing", func(t *testing.T) { t.Parallel(); demoHolds(t, binary) })
+	t.Run("tells a story in 80 columns", func(t *testing.T) { t.Parallel(); demoFits(t, binary) })
 	for _, moment := range []string{"four orders are sent", "SIGSTOP to", "started again"} {
-		t.Run("interrupted when "+moment, func(t *testing.T) { demoInterrupted(t, binary, moment) })
+		t.Run("interrupted when "+moment, func(t *testing.T) { t.Parallel(); demoInterrupted(t, binary, moment) })
 	}
 }
 

@@ -34,9 +34,10 @@ is DEAD with a receipt "cancelled". A completion that commits first wins.`,
 
 func newInboxDrop(s *shared) *cobra.Command {
 	return changeCommand(s, protocol.MethodInboxDrop, &cobra.Command{
-		Use:     "drop ID...",
-		Short:   "Remove messages",
-		Long:    "Remove messages for good, with their receipts. One that is CLAIMED is refused: cancel it first.",
+		Use:   "drop ID...",
+		Short: "Remove messages",
+		Long: `Remove messages for good, with their receipts. One that is CLAIMED is refused:
+cancel it first.`,
 		Example: "  sovereign inbox drop m42",
 	})
 }

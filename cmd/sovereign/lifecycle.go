@@ -53,9 +53,10 @@ what they have claimed they finish.`,
 
 func newResume(s *shared) *cobra.Command {
 	return actorCommand(s, protocol.MethodActorResume, "resumed", &cobra.Command{
-		Use:     "resume ACTOR",
-		Short:   "Deliver messages to a paused actor again",
-		Long:    "Hand messages to an actor again, after pause.",
+		Use:   "resume ACTOR",
+		Short: "Deliver messages to a paused actor again",
+		Long: `Hand messages to an actor again, after pause: what has waited meanwhile is
+delivered in its order.`,
 		Example: "  sovereign resume resize",
 	})
 }

@@ -105,7 +105,7 @@ func runsAs(own bool) string {
 // unit is the text of the unit. system says that it is for the system's own
 // manager.
 func unit(program string, file *config.File, data string, system bool, asUser string) string {
-	command := unitWord(program) + " run"
+	command := unitQuote(program) + " run" // no variables in its first word
 	if data != "" {
 		abs, err := filepath.Abs(data)
 		if err == nil {
@@ -159,8 +159,10 @@ func unitText(s string) string { return strings.ReplaceAll(printable(s), "%", "%
 
 // unitWord writes one word of a command line: quoted, and with $ doubled, which
 // begins a variable there.
-func unitWord(s string) string {
-	s = strings.NewReplacer("%", "%%", "$", "$$", `\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`).Replace(s)
+func unitWord(s string) string { return unitQuote(strings.ReplaceAll(s, "$", "$$")) }
+
+func unitQuote(s string) string {
+	s = strings.NewReplacer("%", "%%", `\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`).Replace(s)
 	if strings.ContainsAny(s, " \t'\";\\") {
 		return `"` + s + `"`
 	}

@@ -12,9 +12,10 @@ import (
 
 func newVersion(s *shared) *cobra.Command {
 	return &cobra.Command{
-		Use:     "version",
-		Short:   "Print the version of this program",
-		Long:    "Print the version of this program, the commit that it was built from, and the Go release that built it.",
+		Use:   "version",
+		Short: "Print the version of this program",
+		Long: `Print the version of this program, the commit that it was built from, and the Go
+release that built it.`,
 		Example: "  sovereign version\n  sovereign version --json",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return printVersion(cmd.OutOrStdout(), s.json) },

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/sovereign-run/sovereign/config"
+	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/supervisor"
+)
+
+// TestDrained_ByWhatIsLeft is the rule of --drain, as interface.md has it: NEW
+// (delayed too) and CLAIMED keep it running, unless nobody works for what is left.
+func TestDrained_ByWhatIsLeft(t *testing.T) {
+	actors := []config.Actor{{Name: "a"}, {Name: "b"}}
+	counts := func(a, b mailbox.Counts) map[string]mailbox.Counts { return map[string]mailbox.Counts{"a": a, "b": b} }
+	for _, tc := range []struct {
+		name    string
+		counts  map[string]mailbox.Counts
+		blocked map[string]string
+		done    bool
+		idle    int
+	}{
+		{"nothing left", counts(mailbox.Counts{Done: 3}, mailbox.Counts{Dead: 1}), nil, true, 0},
+		{"an actor that nobody declared", map[string]mailbox.Counts{"c": {New: 1}}, nil, true, 0},
+		{"one waits", counts(mailbox.Counts{}, mailbox.Counts{New: 1}), nil, false, 0},
+		{"one runs", counts(mailbox.Counts{Claimed: 1}, mailbox.Counts{}), nil, false, 0},
+		{"what is left is paused", counts(mailbox.Counts{New: 2}, mailbox.Counts{}), map[string]string{"a": "paused"}, true, 1},
+		{"paused, but one still runs", counts(mailbox.Counts{New: 1, Claimed: 1}, mailbox.Counts{}), map[string]string{"a": "paused"}, false, 0},
+		{"one paused, one at work", counts(mailbox.Counts{New: 1}, mailbox.Counts{New: 1}), map[string]string{"a": "paused"}, false, 0},
+	} {
+		done, idle := drained(actors, tc.counts, tc.blocked)
+		if done != tc.done || len(idle) != tc.idle {
+			t.Errorf("%s: done %v, idle %q", tc.name, done, idle)
+		}
+	}
+}
+
+// TestBlocked_WhoWorksOnNothing: an actor is blocked once no slot of it will work
+// before a person acts; who waits for it is blocked too. A slot that has not begun
+// is not.
+func TestBlocked_WhoWorksOnNothing(t *testing.T) {
+	slots := func(states ...string) (out []supervisor.SlotStatus) {
+		for i, s := range states {
+			out = append(out, supervisor.SlotStatus{Slot: i + 1, State: s})
+		}
+		return out
+	}
+	actors := []config.Actor{{Name: "chain", After: []string{"waits"}}, {Name: "waits", After: []string{"failed"}}, {Name: "failed"}, {Name: "half"}, {Name: "stopped"}, {Name: "paused"}, {Name: "new"}}
+	running := []supervisor.ActorStatus{
+		{Actor: "chain", State: "waiting", Slots: slots("waiting")},
+		{Actor: "waits", State: "waiting", Slots: slots("waiting")},
+		{Actor: "failed", State: "failed", Slots: slots("failed", "failed")},
+		{Actor: "half", State: "failed", Slots: slots("failed", "up")},
+		{Actor: "stopped", State: "stopped", Slots: slots("stopped")},
+		{Actor: "paused", State: "paused", Slots: slots("idle")},
+		{Actor: "new", State: "stopped", Slots: slots("stopped")},
+	}
+	got := blocked(actors, []mailbox.Actor{{Name: "stopped", Stopped: true}, {Name: "paused", Paused: true}}, running)
+	want := map[string]bool{"chain": true, "waits": true, "failed": true, "stopped": true, "paused": true}
+	for _, a := range actors {
+		if (got[a.Name] != "") != want[a.Name] {
+			t.Errorf("%s: %q", a.Name, got[a.Name])
+		}
+	}
+	if allUp(running, got) {
+		t.Error("all are up, though one has not begun")
+	}
+	if !allUp(running[:6], got) {
+		t.Error("blocked actors keep READY from being told")
+	}
+}
