@@ -49,25 +49,38 @@ type decoder struct {
 }
 
 // unseal checks version and checksum of a record called what.
-func unseal(b []byte, version byte, what string) (*decoder, error) {
+func unseal(b []byte, version byte, what named) (decoder, error) {
 	switch {
 	case len(b) < 5:
-		return nil, corrupt(what, "its record is too short")
+		return decoder{}, corrupt(what, "its record is too short")
 	case crc32.Checksum(b[:len(b)-4], castagnoli) != binary.BigEndian.Uint32(b[len(b)-4:]):
-		return nil, corrupt(what, "its record does not match its checksum")
+		return decoder{}, corrupt(what, "its record does not match its checksum")
 	case b[0] != version:
-		return nil, corrupt(what, "its record is of an unknown version")
+		return decoder{}, corrupt(what, "its record is of an unknown version")
 	}
-	return &decoder{b: b[1 : len(b)-4]}, nil
+	return decoder{b: b[1 : len(b)-4]}, nil
 }
 
-func corrupt(what, why string) error {
-	return refusal.New(refusal.StoreCorrupt, what+" cannot be read", why,
+// named is what a record is called, put together only where somebody reads it.
+type named struct {
+	kind string
+	id   ID // 0: the kind says it all
+}
+
+func (n named) String() string {
+	if n.id == 0 {
+		return n.kind
+	}
+	return n.kind + " " + n.id.String()
+}
+
+func corrupt(what named, why string) error {
+	return refusal.New(refusal.StoreCorrupt, what.String()+" cannot be read", why,
 		"run `sovereign verify` to see all damage; restore a backup if it matters")
 }
 
 // done returns an error unless every field was there and nothing is left.
-func (d *decoder) done(what string) error {
+func (d *decoder) done(what named) error {
 	if d.bad || len(d.b) != 0 {
 		return corrupt(what, "its record does not hold what it should")
 	}

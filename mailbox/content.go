@@ -44,7 +44,7 @@ func (c *content) encode() []byte {
 
 // decodeContent reads the content of message id; all is copied.
 func decodeContent(id ID, b []byte) (*content, error) {
-	what := "the content of message " + id.String()
+	what := named{"the content of message", id}
 	if b == nil {
 		return nil, corrupt(what, "it is missing")
 	}

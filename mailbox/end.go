@@ -162,7 +162,7 @@ func encodeResult(body []byte, truncated bool) []byte {
 }
 
 func decodeResult(id ID, v []byte) (body []byte, truncated bool, err error) {
-	what := "the result of message " + id.String()
+	what := named{"the result of message", id}
 	d, err := unseal(v, resultVersion, what)
 	if err != nil {
 		return nil, false, err

@@ -58,7 +58,7 @@ func (ev Event) encode() []byte {
 }
 
 func decodeEvent(seq uint64, v []byte) (Event, error) {
-	d, err := unseal(v, eventVersion, "an event")
+	d, err := unseal(v, eventVersion, named{kind: "an event"})
 	if err != nil {
 		return Event{}, err
 	}
@@ -71,7 +71,7 @@ func decodeEvent(seq uint64, v []byte) (Event, error) {
 	ev.Token = fence.Token(d.uint())
 	ev.Category = d.string()
 	ev.Text = d.string()
-	return ev, d.done("an event")
+	return ev, d.done(named{kind: "an event"})
 }
 
 // eventTx appends ev to the journal within tx.

@@ -42,7 +42,7 @@ func (r *Receipt) encode() []byte {
 }
 
 func decodeReceipt(id ID, attempt int, b []byte) (Receipt, error) {
-	what := "a receipt of message " + id.String()
+	what := named{"a receipt of message", id}
 	d, err := unseal(b, receiptVersion, what)
 	if err != nil {
 		return Receipt{}, err

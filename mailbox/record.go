@@ -104,7 +104,7 @@ func (r *record) encode() []byte {
 // decodeRecord reads the record of message id. names shares the strings of
 // known recipients; nil is allowed.
 func decodeRecord(id ID, b []byte, names func([]byte) string) (*record, error) {
-	what := "message " + id.String()
+	what := named{"message", id}
 	d, err := unseal(b, recordVersion, what)
 	if err != nil {
 		return nil, err

@@ -214,12 +214,12 @@ func (k keyRecord) encode() []byte {
 }
 
 func decodeKey(v []byte) (keyRecord, error) {
-	d, err := unseal(v, keyVersion, "an idempotency key")
+	d, err := unseal(v, keyVersion, named{kind: "an idempotency key"})
 	if err != nil {
 		return keyRecord{}, err
 	}
 	k := keyRecord{id: ID(d.uint()), print: [16]byte(d.raw(16)), until: d.time()}
-	return k, d.done("an idempotency key")
+	return k, d.done(named{kind: "an idempotency key"})
 }
 
 // duplicateTx returns the earlier message with the draft's key, if it still
