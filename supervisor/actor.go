@@ -20,7 +20,10 @@ type actor struct {
 }
 
 func newActor(sup *Supervisor, spec *config.Actor, base []string) *actor {
-	a := &actor{spec: spec, stopSignal: signalNumber(spec.Stop.Signal), env: overlay(base, sorted(declared(spec.Env))...)}
+	a := &actor{spec: spec, stopSignal: signalNumber(spec.Stop.Signal), env: base}
+	if len(spec.Env) > 0 {
+		a.env = overlay(base, sorted(declared(spec.Env))...)
+	}
 	if a.stopSignal == 0 {
 		a.stopSignal = syscall.SIGTERM
 	}

@@ -38,6 +38,9 @@ func (s *slot) end(ctx context.Context, c *child) {
 	if err := s.logs.Drain(drained); err != nil {
 		s.log.Warn("output not drained", "err", err)
 	}
+	if s.sup.pace.enter(ctx) {
+		defer s.sup.pace.leave()
+	}
 	var held []mailbox.Ref
 	if c.task != nil {
 		s.endTask(ctx, drained, c)

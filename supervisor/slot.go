@@ -42,12 +42,12 @@ type slot struct {
 
 // history is what a slot remembers of its processes.
 type history struct {
-	starts   int           // processes started, ever
-	streak   streak        // of ends without a stable run in between
-	budget   budget        // ends within the window of intensity
-	wait     time.Duration // the backoff that begins
-	success  bool          // the last process ended with status 0
-	trouble  error         // why the slot waits, failed or is stuck; nil = no reason
+	starts  int           // processes started, ever
+	streak  streak        // of ends without a stable run in between
+	budget  budget        // ends within the window of intensity
+	wait    time.Duration // the backoff that begins
+	success bool          // the last process ended with status 0
+	trouble error         // why the slot waits, failed or is stuck; nil = no reason
 }
 
 func newSlot(sup *Supervisor, a *actor, number int) *slot {

@@ -30,6 +30,9 @@ const maxResult = 1 << 20
 //  3. Its number and start time are on record.
 //  4. It is given its channel, and counts.
 func (s *slot) spawn(ctx context.Context, c *child) {
+	if s.sup.pace.enter(ctx) {
+		defer s.sup.pace.leave()
+	}
 	if c == nil {
 		lease, err := s.sup.box.Begin(ctx, s.name, fence.NewProcess(), s.actor.spec.LeaseTTL, s.event(eventStarted, ""))
 		if err != nil {

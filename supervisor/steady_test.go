@@ -180,7 +180,10 @@ func TestStorm_OneReceiptPerStart(t *testing.T) {
 // No OS thread, and little memory, for each child: a hundred daemons.
 func TestManyChildren_NoThreads(t *testing.T) {
 	before := threads(t)
-	const n = 100
+	n := 100
+	if v, err := strconv.Atoi(os.Getenv("TEST_CHILDREN")); err == nil {
+		n = v
+	}
 	w := run(t, shell("d", config.Daemon, "exec sleep 1000", func(a *config.Actor) { a.Replicas = n }))
 	began := time.Now()
 	for {

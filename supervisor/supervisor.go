@@ -46,6 +46,7 @@ type Supervisor struct {
 	gate    gate
 	changes changes
 	records records
+	pace    pace
 
 	base    context.Context // of all jobs; it ends when Run returns
 	endBase context.CancelFunc
@@ -68,9 +69,9 @@ func New(actors []config.Actor, box *mailbox.Box, rec *recovery.Recovery, host *
 	}
 	sup := &Supervisor{box: box, recovery: rec, host: host, attacher: o.Attacher, console: o.Console, log: o.Log,
 		data: o.Data, socket: o.Socket, lost: o.Failed, records: records(filepath.Join(o.Data, "runs", "live")),
-		living: newLiving(), running: make(chan struct{}), closing: make(chan struct{}), fatal: make(chan struct{})}
+		living: newLiving(), pace: newPace(), running: make(chan struct{}), closing: make(chan struct{}), fatal: make(chan struct{})}
 	sup.base, sup.endBase = context.WithCancel(context.Background())
-	base := inherited(o.Environ)
+	base := overlay(inherited(o.Environ)) // each name once
 	for i := range actors {
 		sup.actors = append(sup.actors, newActor(sup, &actors[i], base))
 	}
