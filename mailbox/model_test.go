@@ -2,6 +2,7 @@ package mailbox_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -386,6 +387,11 @@ func (m *model) toActor(t *rapid.T) string {
 // P4.7, P8, over restarts, with actors whose policy is park, whose claims are
 // kept or renewed by hand, and whose inboxes are small.
 func TestModel(t *testing.T) {
+	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {
+		// Enough for every day; ask for more with -rapid.checks.
+		_ = checks.Value.Set("25")
+		defer func() { _ = checks.Value.Set(checks.DefValue) }()
+	}
 	parent := mailboxtest.Dir(t)
 	rapid.Check(t, func(t *rapid.T) {
 		dir, err := os.MkdirTemp(parent, "model")
