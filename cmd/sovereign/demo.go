@@ -30,11 +30,11 @@ of a message, freeze another one until its claim has expired and let it complete
 too late, kill the supervisor itself and start it again. Real processes, real
 signals, the real store.
 
-What happens is shown from the journal as it happens. Then the store is read, and
-every message must have exactly one canonical outcome, every attempt one receipt, and
-a follow-up must be visible exactly where the attempt that sent it completed; the
-exit status is 1 if that is not so. Nothing is left behind, unless --keep keeps
-the folder.`,
+What happens is shown from the journal as it happens. Then the store is read:
+every message must have exactly one canonical outcome, every attempt one receipt,
+and a follow-up must be visible exactly where the attempt that sent it completed.
+The exit status is 1 if that is not so. Nothing is left behind, unless --keep
+keeps the folder.`,
 		Example: "  sovereign demo\n  sovereign demo --json | jq '.checks[]'",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), streamsOf(cmd)) },
@@ -49,6 +49,9 @@ the folder.`,
 const demoLimit = 2 * time.Minute
 
 func (o demoOptions) run(ctx context.Context, io streams) (err error) {
+	if o.data != "" {
+		return usage("the demonstration has a store of its own", "--data was given", "leave it out; --keep keeps the folder")
+	}
 	ctx, restore := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	defer restore()
 	limited, cancel := context.WithTimeoutCause(ctx, demoLimit, errors.New("the demonstration took longer than "+demoLimit.String()))

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sovereign-run/sovereign/protocol"
+	"github.com/sovereign-run/sovereign/refusal"
 )
 
 type inboxOptions struct {
@@ -72,6 +73,9 @@ func (o inboxOptions) run(ctx context.Context, io streams, actor string) error {
 		return o.followInbox(ctx, io, conn, actor)
 	}
 	page, err := o.page(ctx, conn, actor)
+	if err == nil && len(page.Messages) == 0 && actor != "" {
+		err = known(ctx, conn, actor) // a misspelt name is not an empty inbox
+	}
 	switch {
 	case err != nil:
 		return err
@@ -194,5 +198,22 @@ func (o inboxOptions) line(w io.Writer, m protocol.Message) error {
 		}
 	}
 	_, err := fmt.Fprintln(w, cutTo(strings.Join(parts, "  "), terminalWidth(w)))
+	return err
+}
+
+// known refuses, unknown_actor, the name of an actor that never was; where it looks
+// like a command of inbox, it says so.
+func known(ctx context.Context, conn *connection, actor string) error {
+	err := conn.call(ctx, protocol.MethodStatus, protocol.StatusParams{Actor: actor}, nil)
+	if !refusal.Has(err, refusal.UnknownActor) {
+		return err
+	}
+	inbox := newInbox(&shared{})
+	inbox.SuggestionsMinimumDistance = 2
+	if close := inbox.SuggestionsFor(actor); len(close) > 0 {
+		r := *refusal.Of(err)
+		r.Next = "did you mean `sovereign inbox " + close[0] + "`?"
+		return &r
+	}
 	return err
 }

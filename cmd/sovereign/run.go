@@ -33,8 +33,8 @@ the store's folder.
 
 SIGINT (Ctrl-C), SIGTERM and SIGHUP (the terminal was closed) stop everything in
 order: workers are told, given their stop.timeout, then killed with all that they
-started; the exit status is 0. A second signal kills at once. Under nohup SIGHUP
-stays ignored.
+started; the exit status is 0. A second SIGINT or SIGTERM kills at once. Under nohup
+SIGHUP stays ignored.
 
 What a supervisor that was killed left behind is ended and recovered before
 anything is started. With --drain it ends once no declared actor has a message

@@ -101,7 +101,7 @@ func (o sendOptions) run(ctx context.Context, io streams, args []string) error {
 	case o.wait:
 		return o.await(ctx, io, at, sent.ID)
 	}
-	return o.tell(io, sent, claim)
+	return o.tell(io, args[0], sent, claim)
 }
 
 // claim is the claim with which the message is staged: the one of the flags, in
@@ -150,7 +150,7 @@ func (o sendOptions) outgoing(to string, body []byte) protocol.Outgoing {
 }
 
 // tell prints the id, alone, and what a person may want to know beside it.
-func (o sendOptions) tell(io streams, sent protocol.SendResult, claim *protocol.ClaimRef) error {
+func (o sendOptions) tell(io streams, to string, sent protocol.SendResult, claim *protocol.ClaimRef) error {
 	if o.json {
 		return writeJSON(io.out, sent)
 	}
@@ -163,7 +163,7 @@ func (o sendOptions) tell(io streams, sent protocol.SendResult, claim *protocol.
 	case claim != nil:
 		fmt.Fprintf(io.err, "staged until %s completes\n", claim.ID)
 	case sent.Recipient != "":
-		fmt.Fprintf(io.err, "note: %s\n", printable(sent.Recipient))
+		fmt.Fprintf(io.err, "it waits: %s is %s\n", to, printable(sent.Recipient))
 	}
 	return nil
 }

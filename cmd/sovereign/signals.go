@@ -35,7 +35,7 @@ func catchSignals() *interruptions {
 }
 
 // first waits for the first signal, says what a second one does, and returns
-// errStopped; from then on each further signal calls hurry. It returns nil when
+// errStopped; from then on each further one, SIGHUP apart, calls hurry. It returns nil when
 // released before.
 func (i *interruptions) first(w io.Writer, hurry func()) error {
 	select {
@@ -59,6 +59,11 @@ func stopNotice(s os.Signal) string {
 
 func (i *interruptions) further(w io.Writer, hurry func()) {
 	for s := range i.got {
+		if s == syscall.SIGHUP {
+			// The end of one terminal is told twice, by the kernel and by the
+			// shell: it is no wish to hurry.
+			continue
+		}
 		fmt.Fprintf(w, "%v: killing everything\n", s)
 		hurry()
 	}

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A terminal is both ends of a pseudo-terminal. main is what a person sees.
+type terminal struct{ main, side *os.File }
+
+func openTerminal(t *testing.T) terminal {
+	t.Helper()
+	main, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	number := 0
+	control, err := main.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var failed error
+	err = control.Control(func(fd uintptr) {
+		if failed = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0); failed == nil {
+			number, failed = unix.IoctlGetInt(int(fd), unix.TIOCGPTN)
+		}
+		if failed == nil {
+			failed = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80})
+		}
+	})
+	if err != nil || failed != nil {
+		t.Fatal(err, failed)
+	}
+	side, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { main.Close(); side.Close() })
+	return terminal{main, side}
+}
+
+// onTerminal starts sovereign as the foreground program of a terminal of its own,
+// and waits until what it prints holds ready.
+func onTerminal(t *testing.T, dir string, tty terminal, ready string, args ...string) *exec.Cmd {
+	t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(t.TempDir(), "sovereign") // testscript.Main goes by the name
+	if err := os.Symlink(program, link); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(link, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "TERM=xterm")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty.side, tty.side, tty.side
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	tty.side.Close()
+	readUntil(t, tty.main, ready)
+	return cmd
+}
+
+func readUntil(t *testing.T, r *os.File, want string) string {
+	t.Helper()
+	if err := r.SetReadDeadline(time.Now().Add(testLimit)); err != nil {
+		t.Fatal(err)
+	}
+	var seen bytes.Buffer
+	b := make([]byte, 4096)
+	for !strings.Contains(seen.String(), want) {
+		n, err := r.Read(b)
+		seen.Write(b[:n])
+		if err != nil {
+			t.Fatalf("%v, before %q was seen:\n%s", err, want, seen.String())
+		}
+	}
+	return seen.String()
+}
+
+// counting writes a project whose one daemon notes each signal that reaches it, and
+// ends a moment after TERM: long enough for a second signal to be seen.
+func counting(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"actors.yaml": "version: 1\nactors:\n  count: {command: [sh, count.sh], mode: daemon, stop: {timeout: 25s}}\n",
+		"count.sh": `for s in INT HUP QUIT; do trap "echo $s >> signals" $s; done
+trap 'echo TERM >> signals; sleep 0.3; exit 0' TERM
+echo counting
+while :; do sleep 1000 & wait; done
+`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func signalsOf(t *testing.T, dir string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(dir, "signals"))
+	if err != nil {
+		t.Error(err)
+	}
+	return strings.Join(strings.Fields(string(b)), " ")
+}
+
+// TestTerminal_CtrlCReachesChildrenOnce holds C9: a Ctrl-C on the terminal ends the
+// run with 0, and each child gets one stop signal, from its supervisor alone.
+func TestTerminal_CtrlCReachesChildrenOnce(t *testing.T) {
+	dir, tty := counting(t), openTerminal(t)
+	cmd := onTerminal(t, dir, tty, "counting\r", "run", "actors.yaml")
+	if _, err := tty.main.WriteString("\x03"); err != nil {
+		t.Fatal(err)
+	}
+	readUntil(t, tty.main, "press Ctrl-C again")
+	go io.Copy(io.Discard, tty.main) // ends when the terminal does
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("run ended with %v, want 0", err)
+	}
+	if got := signalsOf(t, dir); got != "TERM" {
+		t.Errorf("the child got %s, want one TERM", got)
+	}
+}
+
+// TestTerminal_ClosingItStopsInOrder holds L1: the end of the terminal stops
+// everything, and, though it is told more than once, with the time that a stop may
+// take. Count SIGHUP as a second signal, and the child is killed before it ends.
+func TestTerminal_ClosingItStopsInOrder(t *testing.T) {
+	dir, tty := counting(t), openTerminal(t)
+	cmd := onTerminal(t, dir, tty, "counting\r", "run", "actors.yaml")
+	if err := tty.main.Close(); err != nil { // the kernel's SIGHUP
+		t.Fatal(err)
+	}
+	_ = cmd.Process.Signal(syscall.SIGHUP) // the shell's
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("run ended with %v, want 0", err)
+	}
+	if got := signalsOf(t, dir); got != "TERM" {
+		t.Errorf("the child got %s, want one TERM", got)
+	}
+	if _, err := os.Stat(filepath.Join(dir, ".sovereign", "control.sock")); err == nil {
+		t.Error("the socket is left")
+	}
+}
+
+// TestTerminal_TablesFit: on a terminal of 80 columns no line of a table wraps.
+func TestTerminal_TablesFit(t *testing.T) {
+	dir, tty := counting(t), openTerminal(t)
+	long := "version: 1\nactors:\n  " + strings.Repeat("n", 60) + ": {command: [cat]}\n  count: {command: [sh, count.sh], mode: daemon}\n"
+	if err := os.WriteFile(filepath.Join(dir, "actors.yaml"), []byte(long), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd := onTerminal(t, dir, tty, "counting\r", "run", "actors.yaml")
+	send := onTerminal(t, dir, openTerminal(t), "m1", "send", strings.Repeat("n", 60), "x", "--subject", strings.Repeat("subject 漢 ", 9), "--from", strings.Repeat("f", 60))
+	if err := send.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"status"}, {"inbox"}, {"events"}, {"lease", "list"}} {
+		second := openTerminal(t)
+		look := onTerminal(t, dir, second, "", args...)
+		text := readAll(second.main)
+		if err := look.Wait(); err != nil {
+			t.Errorf("%v: %v\n%s", args, err, text)
+		}
+		for line := range strings.Lines(text) {
+			if cells(strings.TrimRight(line, "\r\n")) > 80 {
+				t.Errorf("%v: a line is wider than the terminal: %q", args, line)
+			}
+		}
+		if strings.Count(text, "\n") < 2 || strings.Contains(text, "\x1b") {
+			t.Errorf("%v printed %q", args, text)
+		}
+	}
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	go io.Copy(io.Discard, tty.main)
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// readAll reads until the other end is closed, which a terminal tells as an error.
+func readAll(r *os.File) string {
+	b, _ := io.ReadAll(r)
+	return string(b)
+}
