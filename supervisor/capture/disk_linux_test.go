@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -29,6 +30,14 @@ func TestLog_HungDiskDoesNotBlockTheChild(t *testing.T) {
 	sh(t, l, `head -c 20971520 /dev/zero; echo end >&2`)
 	if d := time.Since(began); d > 10*time.Second {
 		t.Errorf("the child took %v", d)
+	}
+	// G2: meanwhile another slot's output is kept as ever.
+	other := t.TempDir()
+	neighbour := open(t, other, all, nil)
+	sh(t, neighbour, `echo fine`)
+	drain(t, neighbour)
+	if got := read(t, other); got != "fine\n" {
+		t.Errorf("the neighbour's file holds %q", got)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
@@ -102,6 +111,26 @@ func TestPipe_ThousandsCostNothing(t *testing.T) {
 		}
 		return len(e)
 	}
+	// Memory: a thousand children with two pipes each.
+	var m1, m2 runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m1)
+	var idle []*os.File
+	for range 2000 {
+		idle = append(idle, pipe(t, l, capture.Stdout))
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&m2)
+	perPipe := (m2.HeapInuse + m2.StackInuse - m1.HeapInuse - m1.StackInuse) / 2000
+	t.Logf("%d bytes for an idle pipe", perPipe)
+	if perPipe > 8<<10 {
+		t.Errorf("an idle pipe takes %d bytes", perPipe)
+	}
+	for _, w := range idle {
+		w.Close()
+	}
+	drain(t, l)
+
 	before := fds()
 	for range 10 {
 		var ends []*os.File

@@ -34,6 +34,7 @@ var errNoCgroup = errors.New("no writable cgroup v2: run under systemd with Dele
 type cgroups struct {
 	own  string // the cgroup that the supervisor was started in
 	root string
+	lock *os.File // root, locked for as long as this program lives
 
 	mu      sync.Mutex
 	idle    map[string]*leaf // mu guards; empty leaves by name
@@ -62,6 +63,7 @@ func findCgroups(children []Inherited) (*cgroups, error) {
 		if child.Cgroup != "" {
 			c.root = filepath.Dir(child.Cgroup)
 			c.own = filepath.Dir(c.root)
+			c.lock, _ = lockFolder(c.root)
 			return c, nil
 		}
 	}
@@ -74,11 +76,54 @@ func findCgroups(children []Inherited) (*cgroups, error) {
 	if err := unix.Faccessat(unix.AT_FDCWD, filepath.Join(c.own, "cgroup.procs"), unix.W_OK, unix.AT_EACCESS); err != nil {
 		return nil, fmt.Errorf("write to %s: %w", c.own, err)
 	}
-	c.root = filepath.Join(c.own, rootPrefix+strings.ToLower(rand.Text()[:12]))
-	if err := os.Mkdir(c.root, 0o755); err != nil {
-		return nil, err
+	sweepFolders(c.own)
+	for c.lock == nil {
+		c.root = filepath.Join(c.own, rootPrefix+strings.ToLower(rand.Text()[:12]))
+		if err := os.Mkdir(c.root, 0o755); err != nil {
+			return nil, err
+		}
+		// nil: another Host swept it before it was locked
+		if c.lock, err = lockFolder(c.root); err != nil {
+			return nil, err
+		}
 	}
 	return c, nil
+}
+
+// lockFolder locks a Host's folder against sweepFolders; nil = it is gone, or
+// another program holds it.
+func lockFolder(root string) (*os.File, error) {
+	f, err := os.Open(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, nil
+		}
+		return nil, err
+	}
+	if _, err := os.Stat(root); err != nil {
+		f.Close()
+		return nil, nil
+	}
+	return f, nil
+}
+
+// sweepFolders removes what dead supervisors left of their folders. A folder
+// with processes in it cannot be removed; those are EndLeftover's.
+func sweepFolders(own string) {
+	folders, _ := filepath.Glob(filepath.Join(own, rootPrefix+"*"))
+	for _, root := range folders {
+		if f, err := lockFolder(root); err == nil && f != nil {
+			removeCgroup(root)
+			f.Close()
+		}
+	}
 }
 
 // ownCgroup is the folder of this program's cgroup v2.
@@ -232,6 +277,9 @@ func (c *cgroups) remove() {
 	}
 	c.moveBack()
 	unix.Rmdir(c.root)
+	if c.lock != nil {
+		c.lock.Close()
+	}
 }
 
 // remove removes an empty leaf, and the cgroups that its tree made in it.

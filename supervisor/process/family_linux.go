@@ -13,12 +13,17 @@ type family struct {
 }
 
 // look prepares to find children as they are now.
-func look() family {
-	_, err := os.Stat("/proc/self/task/" + strconv.Itoa(os.Getpid()) + "/children")
-	if err == nil {
+func (h *Host) look() family {
+	if h.listed {
 		return family{}
 	}
 	return family{all: byParent(snapshot())}
+}
+
+// childrenListed reports whether the kernel has the files children.
+func childrenListed() bool {
+	_, err := os.Stat("/proc/self/task/" + strconv.Itoa(os.Getpid()) + "/children")
+	return err == nil
 }
 
 func (f family) children(pid int) []int {

@@ -22,6 +22,7 @@ type Host struct {
 	self    selfIdent // what every child's Identity has in common
 	session int       // our own
 	pidfds  bool      // the kernel knows pidfds
+	listed  bool      // the kernel lists children, see family
 
 	ignored []os.Signal // were ignored when we started, and are handled by unignore
 	poke    chan os.Signal
@@ -30,9 +31,10 @@ type Host struct {
 	mu      sync.Mutex
 	running map[int]*Process      // mu guards; by PID, from registration until reaped
 	trees   map[*Process]struct{} // mu guards; until their tree is known to be gone
+	marks   map[int]marked        // mu guards; of orphans, by PID, until reaped
 	forking int                   // mu guards; forks whose PID is not registered yet
 	skipped bool                  // mu guards; the reaper left an unknown child because of forking
-	changed chan struct{}         // mu guards; closed when something was reaped; nil = nobody waits
+	changed chan struct{}         // mu guards; closed when an orphan was reaped; nil = nobody waits
 	closed  bool                  // mu guards; no more Start
 	deaf    bool                  // mu guards; poke is closed
 	forks   sync.WaitGroup        // Starts under way; added to under mu, while not closed
@@ -80,8 +82,10 @@ func newHost(log *slog.Logger, children []Inherited) (_ *Host, _ []*Process, err
 	h := &Host{
 		log: log, null: null, thread: thread, self: self, session: session,
 		pidfds:  pidfdsWork(),
+		listed:  childrenListed(),
 		poke:    make(chan os.Signal, 1),
 		running: map[int]*Process{},
+		marks:   map[int]marked{},
 		trees:   map[*Process]struct{}{},
 	}
 	if h.ignored, err = unignore(); err != nil {
@@ -216,7 +220,7 @@ func (h *Host) wakeLocked() {
 	}
 }
 
-// waitReaped returns a channel that is closed at the next reaping. Take it
+// waitReaped returns a channel that is closed when the next orphan is reaped. Take it
 // before looking, then wait on it.
 func (h *Host) waitReaped() <-chan struct{} {
 	h.mu.Lock()

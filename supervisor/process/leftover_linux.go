@@ -36,7 +36,7 @@ func (h *Host) endLeftover(ctx context.Context, id Identity, mark, cgroup string
 			seeds = append(seeds, l.pids()...)
 		}
 		if mark != "" {
-			seeds = append(seeds, marked(all, func(m string) bool { return m == mark })...)
+			seeds = append(seeds, withMark(all, func(m string) bool { return m == mark })...)
 		}
 		return living(withDescendants(all, seeds, spared))
 	})
@@ -62,12 +62,12 @@ func (h *Host) endMarked(ctx context.Context, match func(mark string) bool) (int
 	spared := ancestors()
 	return endBound(ctx, func() []stat {
 		all := snapshot()
-		return living(withDescendants(all, marked(all, match), spared))
+		return living(withDescendants(all, withMark(all, match), spared))
 	})
 }
 
-// marked are the processes whose SOVEREIGN_PROCESS matches.
-func marked(all map[int]stat, match func(string) bool) []int {
+// withMark are the processes whose SOVEREIGN_PROCESS matches.
+func withMark(all map[int]stat, match func(string) bool) []int {
 	var pids []int
 	for pid, st := range all {
 		if !st.alive() {
@@ -140,7 +140,7 @@ func (h *Host) endStrays(ctx context.Context) error {
 	_, err := endBound(ctx, func() []stat {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		f := look()
+		f := h.look()
 		w := walk{family: f, seen: map[int]bool{}, owns: func(stat) bool { return false }}
 		for _, pid := range h.orphansLocked(f) {
 			if st, err := readStat(pid); err == nil && st.session != h.session && !h.foreign(pid) {

@@ -109,7 +109,7 @@ func (s selfIdent) with(st stat) Identity {
 // process that forks and executes all the time is often there: that there is
 // none counts only when it was seen again and again outside an exec.
 func markOf(pid int) (mark string, ok bool) {
-	for settled := 0; settled < 3; {
+	for settled, looks := 0, 0; settled < 3 && looks < 200; looks++ {
 		during := executing(pid)
 		env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 		if err != nil {

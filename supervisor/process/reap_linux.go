@@ -87,7 +87,8 @@ func (h *Host) take(pid int) bool {
 		p.exit = exitOf(ws)
 		close(p.exited)
 	}
-	if h.changed != nil {
+	delete(h.marks, pid)
+	if p == nil && h.changed != nil {
 		close(h.changed)
 		h.changed = nil
 	}
@@ -183,7 +184,7 @@ func holdsPidfd(pid int) bool {
 func (h *Host) orphans() []int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.orphansLocked(look())
+	return h.orphansLocked(h.look())
 }
 
 // orphansLocked misses none while mu is held: only the reaper takes orphans

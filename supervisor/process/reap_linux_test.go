@@ -57,7 +57,7 @@ func init() {
 		}
 		for i := range 10 {
 			wg.Go(func() {
-				for n := range 10 {
+				for n := range 4 {
 					cmd := exec.Command("/bin/sh", "-c", fmt.Sprintf("(sleep 0.01 &) ; exit %d", i+100))
 					cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: n%2 == 0}
 					err := cmd.Run()

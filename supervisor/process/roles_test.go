@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 }
 
 // limit bounds whatever a test waits for.
-const limit = 60 * time.Second
+const limit = 50 * time.Second
 
 func play(name string) {
 	os.Unsetenv(roleVariable)
@@ -158,7 +158,7 @@ func command(t *testing.T, role string, args ...string) *exec.Cmd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), limit+10*time.Second)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, exe, args...)
 	cmd.Env = append(os.Environ(), roleVariable+"="+role)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"os"
 	"slices"
 	"syscall"
 
@@ -142,14 +143,19 @@ func (p *Process) kill(ctx context.Context) error {
 			return err
 		}
 	}
-	var change <-chan struct{}
+	var change, exited <-chan struct{}
 	_, err := end(ctx, func() []stat {
-		change = p.host.waitReaped()
+		change, exited = p.host.waitReaped(), nil
+		if !p.hasExited() {
+			exited = p.exited
+		}
 		return p.members()
 	}, func([]stat) error {
 		p.host.wake()
 		select {
 		case <-change:
+			return nil
+		case <-exited:
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
@@ -183,7 +189,7 @@ func (p *Process) members() []stat {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for {
-		f := look()
+		f := h.look()
 		orphans := h.orphansLocked(f)
 		w := walk{family: f, seen: map[int]bool{}, owns: p.ownsLocked}
 		if h.running[p.id.PID] == p {
@@ -192,7 +198,7 @@ func (p *Process) members() []stat {
 		for _, pid := range orphans {
 			w.visit(pid, false)
 		}
-		if slices.Equal(h.orphansLocked(look()), orphans) {
+		if slices.Equal(h.orphansLocked(h.look()), orphans) {
 			return w.found
 		}
 	}
@@ -212,12 +218,32 @@ func (p *Process) ownsLocked(st stat) bool {
 	if p.mark == "" || !st.alive() {
 		return false
 	}
-	mark, ok := markOf(st.pid)
+	mark, ok := p.host.markLocked(st)
 	if !ok {
 		now, err := readStat(st.pid)
 		return err == nil && now.exiting()
 	}
 	return mark == p.mark
+}
+
+// A marked is what was read of an orphan's environment. It can change only by an
+// exec that was given another one.
+type marked struct {
+	start uint64 // of the process that was read
+	mark  string // "" = there is none
+}
+
+// markLocked is markOf, remembered for our direct children: each tree that ends
+// asks after all of them. One that is exiting has no answer to remember.
+func (h *Host) markLocked(st stat) (mark string, ok bool) {
+	if m, known := h.marks[st.pid]; known && m.start == st.start {
+		return m.mark, m.mark != ""
+	}
+	mark, ok = markOf(st.pid)
+	if now, err := readStat(st.pid); err == nil && now.ppid == os.Getpid() && (ok || now.alive() && !now.exiting()) {
+		h.marks[st.pid] = marked{st.start, mark}
+	}
+	return mark, ok
 }
 
 // inLeaf are the processes in the cgroup. A process is read before the cgroup
