@@ -23,10 +23,12 @@ func (sup *Supervisor) Cancel(ctx context.Context, id mailbox.ID) (mailbox.Detai
 		return sup.box.Show(ctx, id)
 	}
 	ended := make(chan struct{})
-	sup.job(func(jobs context.Context) {
+	if !sup.job(func(ctx context.Context) {
 		defer close(ended)
-		sup.enforce(jobs, work.Holder, work.Ref)
-	})
+		sup.enforce(ctx, work.Holder, work.Ref)
+	}) {
+		return mailbox.Detail{}, stoppingNow()
+	}
 	select {
 	case <-ended:
 		return sup.box.Show(ctx, id)

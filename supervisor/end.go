@@ -2,13 +2,11 @@ package supervisor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/sovereign-run/sovereign/mailbox"
 	"github.com/sovereign-run/sovereign/refusal"
-	"github.com/sovereign-run/sovereign/supervisor/process"
 )
 
 // drainBound is the longest that is waited for the last output of a process that
@@ -53,24 +51,41 @@ func (s *slot) end(ctx context.Context, c *child) {
 }
 
 // endTree returns nil once nothing of c's tree is left. Where something does not
-// die of SIGKILL, it says so and waits for as long as it takes, or until ctx ends.
+// die, it says so and tries on for as long as it takes, or until ctx ends.
 func (s *slot) endTree(ctx context.Context, c *child) error {
 	err := c.proc.KillTree(ctx)
-	stuck, ok := errors.AsType[*process.StuckError](err)
-	if !ok {
-		return err
+	if err == nil {
+		return nil
 	}
 	s.post(func() {
-		s.history.trouble = refusal.New(refusal.Failed, stuck.Error(), "the system does not end it",
-			"find out what it waits for (ps -o stat,wchan), then run `sovereign restart "+s.name.Actor+"`")
-		s.sup.note(c, eventStuck, stuck.Error())
+		s.history.trouble = refusal.New(refusal.Failed, err.Error(), "the system does not end it",
+			"find out what it waits for (ps -o stat,wchan), then run `sovereign restart "+s.name.Actor+"`").Because(err)
+		s.sup.note(c, eventStuck, err.Error())
 		s.step(unkillable)
 	})
-	if err := c.proc.WaitTree(ctx); err != nil {
-		return err
+	for wait := insistMost; err != nil; wait = min(2*wait, time.Minute) {
+		if err = c.proc.WaitTree(ctx); err == nil {
+			break
+		}
+		if !pause(ctx, wait) {
+			return context.Cause(ctx)
+		}
+		err = c.proc.KillTree(ctx)
 	}
 	s.sup.note(c, eventUnstuck, "")
 	return nil
+}
+
+// pause waits for d, and reports whether it did before ctx ended.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // killAgain sends SIGKILL to what is stuck once more. end goes on when it is gone.
@@ -149,10 +164,10 @@ func (s *slot) insist(ctx context.Context, c *child, write func(context.Context)
 			s.sup.fail(err)
 			return
 		case r.Category != refusal.DiskFull:
-			s.log.Warn("end not recorded as it was", "process", c.holder.Process, "err", err)
+			s.log.Warn("end not recorded as it was", "process", c.holder.Process.Short(), "err", err)
 			return
 		}
-		s.log.Error("end not recorded yet", "process", c.holder.Process, "err", err)
+		s.log.Error("end not recorded yet", "process", c.holder.Process.Short(), "err", err)
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:

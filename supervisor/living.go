@@ -1,7 +1,6 @@
 package supervisor
 
 import (
-	"context"
 	"sync"
 
 	"github.com/sovereign-run/sovereign/config"
@@ -101,7 +100,7 @@ func (sup *Supervisor) Ready(p fence.Process) {
 	if r := c.slot.actor.spec.Ready; r == nil || !r.Notify {
 		return
 	}
-	sup.job(func(context.Context) { c.slot.isReady(c) })
+	c.slot.isReady(c)
 }
 
 // overdue is told that a claim of a long-lived worker has used up its actor's
@@ -112,7 +111,7 @@ func (sup *Supervisor) overdue(h fence.Holder, ref mailbox.Ref) {
 		return // its end is under way
 	}
 	sup.note(c, eventTimeout, "message "+ref.ID.String()+" took longer than "+c.slot.actor.spec.Timeout.String())
-	sup.job(func(context.Context) { c.slot.condemn(c, byTimeout, c.slot.actor.spec.Timeout.String(), ref) })
+	c.slot.condemn(c, byTimeout, c.slot.actor.spec.Timeout.String(), ref)
 }
 
 // claimLost is told that a claim was taken from a process that may live on.

@@ -57,17 +57,13 @@ func (sup *Supervisor) operate(ctx context.Context, name string, wish event, rec
 
 // operable refuses what comes before the slots run or after they stop.
 func (sup *Supervisor) operable() error {
-	select {
-	case <-sup.closing:
+	if sup.isClosing() {
 		return stoppingNow()
-	default:
 	}
-	select {
-	case <-sup.running:
-		return nil
-	default:
+	if !sup.isRunning() {
 		return refusal.New(refusal.Unavailable, "the supervisor is starting", "it recovers what its predecessor left", "try again").Later()
 	}
+	return nil
 }
 
 func stoppingNow() error {
@@ -119,7 +115,8 @@ func (sup *Supervisor) Signal(ctx context.Context, name, sig string) error {
 	if number == 0 {
 		return refusal.New(refusal.BadRequest, fmt.Sprintf("there is no signal %.20q", sig), "signals are named HUP, INT, USR1, …", "see `kill -l`")
 	}
-	if err := sup.operable(); err != nil && !isClosing(err) {
+	// What is stopping may still be signalled (C10).
+	if err := sup.operable(); err != nil && !sup.isRunning() {
 		return err
 	}
 	var mu sync.Mutex
@@ -139,13 +136,6 @@ func (sup *Supervisor) Signal(ctx context.Context, name, sig string) error {
 		return refusal.New(refusal.WrongState, "signal "+name, "none of its processes lives", "see `sovereign status "+name+"`")
 	}
 	return errors.Join(problems...)
-}
-
-// isClosing reports whether err says that the supervisor stops: what is to die
-// then may still be signalled (C10).
-func isClosing(err error) bool {
-	r := refusal.Of(err)
-	return r.Category == refusal.Unavailable && r.Message == "the supervisor is stopping"
 }
 
 func (s *slot) signalled(ctx context.Context, sig syscall.Signal) (reached bool, err error) {

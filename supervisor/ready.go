@@ -31,11 +31,7 @@ func (sup *Supervisor) probe(ctx context.Context, spec *config.Actor, slot fence
 			return context.Cause(ctx)
 		}
 		sup.log.Debug("not ready yet", "actor", slot.Actor, "slot", slot.Number, "err", err)
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !pause(ctx, wait) {
 			return context.Cause(ctx)
 		}
 	}

@@ -16,6 +16,9 @@ func (sup *Supervisor) Shutdown() {
 func (sup *Supervisor) Hurry() {
 	sup.hurried.Store(true)
 	sup.Shutdown()
+	if !sup.isRunning() {
+		return // Run has not come to starting anything, and will not
+	}
 	each(sup.actors, func(s *slot) {
 		s.post(func() {
 			s.step(stop)

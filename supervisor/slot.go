@@ -21,7 +21,7 @@ type slot struct {
 	log   *slog.Logger
 
 	mail chan func()          // for run to call
-	done chan struct{}        // closed when run has returned
+	done chan struct{}        // closed when run calls no more
 	seen atomic.Pointer[view] // for everybody
 
 	// owned by run
@@ -63,7 +63,6 @@ func newSlot(sup *Supervisor, a *actor, number int) *slot {
 
 // run owns the slot until the supervisor closes and nothing of it is left.
 func (s *slot) run() {
-	defer close(s.done)
 	for !s.over() {
 		select {
 		case f := <-s.mail:
@@ -84,6 +83,7 @@ func (s *slot) run() {
 		}
 	}
 	s.limit.off()
+	close(s.done)
 	if s.logs != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), drainBound)
 		defer cancel()

@@ -48,6 +48,7 @@ func (s *slot) spawn(ctx context.Context, c *child) {
 	}
 	s.post(func() {
 		s.child = c
+		s.history.starts++
 		s.step(spawned)
 	})
 }

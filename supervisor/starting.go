@@ -67,7 +67,6 @@ func (s *slot) refused(err error) (after, error) {
 
 // watch waits until the process is ready, and looks after it.
 func (s *slot) watch() {
-	s.history.starts++
 	s.watched = s.child.proc.Exited()
 	spec := s.actor.spec
 	switch {
@@ -101,7 +100,7 @@ func (s *slot) watch() {
 // isReady says that c was seen, or says itself, to be ready.
 func (s *slot) isReady(c *child) {
 	s.post(func() {
-		if c.early || s.child == c && s.life.at != starting {
+		if c.early || c.decided || s.child == c && s.life.at != starting {
 			return
 		}
 		c.early = true

@@ -17,7 +17,6 @@ func (s *slot) terminate() {
 	c.because(byStop, limit.String(), mailbox.Ref{})
 	if s.watched == nil { // it was not wanted any more before it was watched
 		s.watched = c.proc.Exited()
-		s.history.starts++
 	}
 	if s.sup.hurried.Load() {
 		c.because(byForce, "a second signal", mailbox.Ref{})

@@ -50,7 +50,7 @@ type Supervisor struct {
 
 	base    context.Context // of all jobs; it ends when Run returns
 	endBase context.CancelFunc
-	jobs    sync.WaitGroup
+	jobs    jobs
 	running chan struct{} // closed once the slots run
 	closing chan struct{} // closed when everything is to stop
 	closed  sync.Once
@@ -89,6 +89,9 @@ func (sup *Supervisor) Run(ctx context.Context) error {
 		return err
 	}
 	stuck, err := sup.recover(ctx)
+	if ctx.Err() != nil {
+		return nil // stopped before anything was started; the next start goes on
+	}
 	if err != nil {
 		return err
 	}
@@ -107,7 +110,7 @@ func (sup *Supervisor) Run(ctx context.Context) error {
 	}
 	wanted := sup.wanted()
 	for _, a := range sup.actors {
-		if wanted[a.spec.Name] {
+		if wanted[a.spec.Name] && !sup.isClosing() {
 			for _, s := range a.slots {
 				s.post(func() { s.step(start) })
 			}
@@ -130,8 +133,9 @@ func (sup *Supervisor) Run(ctx context.Context) error {
 	sup.stopAll()
 	slots.Wait()
 	sup.box.Note(mailbox.Event{Kind: eventSupervisorEnd})
+	sup.jobs.close()
 	sup.endBase()
-	sup.jobs.Wait()
+	sup.jobs.wait()
 	return sup.fatalError()
 }
 
@@ -158,10 +162,29 @@ func (sup *Supervisor) wanted() map[string]bool {
 	return out
 }
 
-// job runs f in a goroutine that Run joins. Its context ends when every slot has
-// ended.
-func (sup *Supervisor) job(f func(context.Context)) {
-	sup.jobs.Go(func() { f(sup.base) })
+// job runs f in a goroutine that Run joins, and reports whether it does: not once
+// every slot has ended. That ends its context, too.
+func (sup *Supervisor) job(f func(context.Context)) bool {
+	return sup.jobs.run(func() { f(sup.base) })
+}
+
+// isRunning reports whether the slots have an owner, for good.
+func (sup *Supervisor) isRunning() bool {
+	select {
+	case <-sup.running:
+		return true
+	default:
+		return false
+	}
+}
+
+func (sup *Supervisor) isClosing() bool {
+	select {
+	case <-sup.closing:
+		return true
+	default:
+		return false
+	}
 }
 
 func (sup *Supervisor) now() fence.Instant { return sup.box.Leases().Now() }
