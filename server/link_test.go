@@ -189,3 +189,17 @@ func TestServe_BoundsConnections(t *testing.T) {
 		t.Error("not retryable")
 	}
 }
+
+// Claims that wait hold up nothing by their size either.
+func TestLink_LargeWaitingClaims(t *testing.T) {
+	h := newHouse(t)
+	holder := h.birth("resize", 1, config.Worker)
+	p, _ := h.channel(holder)
+	padding := strings.Repeat("x", 7<<20)
+	const waiting = 6 // more than may be unread
+	for i := range waiting {
+		p.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":"w%d","method":"claim","params":{"wait":"1h","padding":%q}}`, i, padding))
+	}
+	h.living.until(t, func() bool { return h.living.claiming[holder.Process] == waiting })
+	want(t, p.ask("ping", `{}`), "")
+}
