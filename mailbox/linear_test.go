@@ -109,7 +109,7 @@ func TestHistory_IsLinearizable(t *testing.T) {
 	actor.Retry = mailbox.Retry{MaxAttempts: 1 << 30}
 	h := mailboxtest.Open(t, actor)
 	ctx := context.Background()
-	const processes, messages, steps = 8, 4, 120
+	const processes, messages, steps = 8, 12, 200
 	var holders []fence.Holder
 	for i := range processes {
 		holders = append(holders, h.MustBegin(t, "work", i+1))
@@ -162,7 +162,7 @@ func TestHistory_IsLinearizable(t *testing.T) {
 					case n < 17:
 						in.op = "release"
 						o := mailboxtest.Released()
-						if r.IntN(60) == 0 {
+						if r.IntN(12) == 0 {
 							in.op, o = "complete", mailboxtest.Completed("")
 						}
 						record(client, in, func() linearOutput {
