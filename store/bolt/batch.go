@@ -14,6 +14,7 @@ type batch struct {
 	tx      tx
 	sums    sums
 	changed bool
+	bytes   int // keys and values that its functions wrote
 	done    int // functions that succeeded
 	record  []byte
 }
@@ -93,6 +94,7 @@ func (db *DB) runBatch(calls []*call) {
 	}
 	db.stats.commits.Add(1)
 	db.stats.functions.Add(uint64(b.done))
+	db.stats.bytes.Add(uint64(b.bytes))
 }
 
 // answer gives err to every call that has not failed by itself.
@@ -127,7 +129,7 @@ func (b *batch) end(db *DB) {
 	b.snapshot.reset()
 	b.tx.overlay.reset()
 	b.sums.reset()
-	b.changed, b.done = false, 0
+	b.changed, b.bytes, b.done = false, 0, 0
 }
 
 // rollback gives tx up; after a commit it does nothing. It reports false if
@@ -183,8 +185,8 @@ func (b *batch) apply(db *DB, c *call) (err error) {
 			// Keys and sizes were checked, so it is the file that is wrong.
 			return damaged("write the store", err)
 		}
-		db.stats.bytes.Add(uint64(len(w.key) + len(w.value)))
 	}
+	b.bytes += t.bytes
 	for _, a := range t.adds {
 		b.sums.add(b.counters, a)
 	}

@@ -5,8 +5,10 @@ import (
 	"fmt"
 
 	bbolt "go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/sovereign-run/sovereign/refusal"
+	"github.com/sovereign-run/sovereign/store"
 )
 
 // commit makes b durable. After an error it has decided which of three things is
@@ -25,6 +27,7 @@ func (db *DB) commit(b *batch) error {
 	before := db.state.batch
 	err := db.record(b)
 	if err == nil {
+		db.limitGrowth(b)
 		err = db.commitHook(b.snapshot.tx.Commit)
 	}
 	if err == nil {
@@ -62,13 +65,24 @@ func (db *DB) commitHook(commit func() error) (err error) {
 			err = panicError{p}
 		}
 	}()
-	// The file grows in steps that suit its size: each costs a sync, but a small
-	// store need not look like a large one.
-	db.bolt.AllocSize = int(min(max(db.size()/4, 256<<10), 16<<20))
 	if db.options.Commit != nil {
 		return db.options.Commit(commit)
 	}
 	return commit()
+}
+
+// limitGrowth sets how the file may grow in the commit of b.
+func (db *DB) limitGrowth(b *batch) {
+	size := int(db.size())
+	// It grows in steps that suit its size: each costs a sync, but a small store
+	// need not look like a large one.
+	db.bolt.AllocSize = min(max(size/4, 256<<10), 16<<20)
+	// A page whose counts and lengths are damaged can make bbolt copy the file
+	// many times over into memory. A sound commit adds what it writes, half-filled
+	// at worst, a path of pages to each key, and a list of free pages.
+	const levels = 8
+	paths := b.done * store.MaxOps * levels * db.bolt.Info().PageSize
+	db.bolt.MaxSize = size + 4*b.bytes + paths + size/64 + 64<<20
 }
 
 // panicError is a panic of bbolt.
@@ -87,6 +101,11 @@ func (e panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 // disk or not: unknown. After a failed sync we do not even trust what we read
 // (https://wiki.postgresql.org/wiki/Fsync_Errors): unknown.
 func (db *DB) judge(before uint64, cause error) error {
+	if errors.Is(cause, bolterrors.ErrMaxSizeReached) {
+		err := damaged("commit to the store; nothing was stored", cause)
+		db.poison(err)
+		return err
+	}
 	_, panicked := errors.AsType[panicError](cause)
 	if !db.stuck && !panicked && !isSync(cause) {
 		if stored, err := db.storedBatch(); err == nil && stored == before {

@@ -53,7 +53,7 @@ func traffic(args []string) {
 // kernel lives on); answer before the commit and it fails.
 func TestUpdate_SurvivesKills(t *testing.T) {
 	dir := t.TempDir()
-	rounds := 30
+	rounds := 15
 	if testing.Short() {
 		rounds = 5
 	}
