@@ -202,7 +202,7 @@ func TestClaim_Waits(t *testing.T) {
 }
 
 // A worker that was woken and goes away at that moment hands the message on: no
-// message waits beside an idle worker. Remove q.wake from leave and this fails.
+// message waits beside an idle worker (see TestIndex_LeaveHandsOn).
 func TestClaim_HandsOverWhenTheWokenLeaves(t *testing.T) {
 	dir := mailboxtest.Dir(t)
 	synctest.Test(t, func(t *testing.T) {
