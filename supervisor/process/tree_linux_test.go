@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -232,7 +231,7 @@ func init() {
 }
 
 // D5: restarts leave no descriptor, goroutine or zombie behind.
-func TestStart_ThousandsOfRestartsLeaveNothing(t *testing.T) {
+func TestStart_RestartsLeaveNothing(t *testing.T) {
 	t.Parallel()
 	eachTree(t, "restarts")
 }
@@ -250,7 +249,7 @@ func init() {
 		}
 		once()
 		before := count(s)
-		for range 500 {
+		for range 300 {
 			once()
 		}
 		if after := count(s); after != before {
@@ -264,9 +263,5 @@ func init() {
 func count(s *supervisor) string {
 	fds, err := os.ReadDir("/proc/self/fd")
 	s.check(err)
-	b, err := os.ReadFile("/proc/self/status")
-	s.check(err)
-	threads := strings.TrimSpace(field(string(b), "Threads"))
-	_ = threads // Go may start one more at any time
 	return fmt.Sprintf("fds=%d goroutines=%d children=%d", len(fds), goroutines(), len(children()))
 }
