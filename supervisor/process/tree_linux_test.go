@@ -265,3 +265,24 @@ func count(s *supervisor) string {
 	s.check(err)
 	return fmt.Sprintf("fds=%d goroutines=%d children=%d", len(fds), goroutines(), len(children()))
 }
+
+// A leaf that was killed serves its name no more: Linux from 6.14 would kill the
+// next child in it before its first instruction.
+func TestStart_UnderANameThatWasKilled(t *testing.T) {
+	t.Parallel()
+	eachTree(t, "killed-name")
+}
+
+func init() {
+	roles["killed-name"] = func(s *supervisor) {
+		s.host()
+		for range 3 {
+			p, _ := s.startLines(sh("echo ready; exec sleep 1000", s.args[0]), 1)
+			s.check(p.KillTree(s.ctx))
+			if got := p.Exit().Signal; got != syscall.SIGKILL {
+				s.fail("%v", p.Exit())
+			}
+		}
+		s.check(s.Close())
+	}
+}
