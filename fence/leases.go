@@ -15,6 +15,7 @@ import (
 type Leases struct {
 	store store.Store
 	now   func() Instant
+	need  func() (done func()) // nil: the clock needs no looking after
 
 	mu       sync.RWMutex   // guards all below
 	kept     map[Slot]Token // leases of living children
@@ -27,8 +28,25 @@ func New(st store.Store, now func() Instant) *Leases {
 	return &Leases{store: st, now: now, kept: map[Slot]Token{}, starting: map[Slot]int{}}
 }
 
+// NewOn is New on the clock of a running supervisor, which leaves out the time
+// during which it did not run.
+func NewOn(st store.Store, clock *Clock) *Leases {
+	l := New(st, clock.Now)
+	l.need = clock.Need
+	return l
+}
+
 // Now is the lease clock.
 func (l *Leases) Now() Instant { return l.now() }
+
+// Need says that somebody has a deadline on the lease clock until done is
+// called (Clock.Need).
+func (l *Leases) Need() (done func()) {
+	if l.need == nil {
+		return func() {}
+	}
+	return l.need()
+}
 
 // Keep says that the process under token lives and is looked after: from now on
 // its lease does not expire, and nothing need be written to renew it. The

@@ -35,6 +35,7 @@ type Box struct {
 	busy    *inFlight
 	grants  *grants
 	rest    *leftovers
+	refused refused
 
 	hookMu    sync.RWMutex // guards the two functions below
 	onLost    func(h fence.Holder, ref Ref, reason string)
@@ -45,7 +46,7 @@ type Box struct {
 // and administer. Load builds them. Close it before the store.
 func Open(ctx context.Context, st store.Store, leases *fence.Leases, o Options) (*Box, error) {
 	b := &Box{store: st, leases: leases, wall: o.Wall, random: o.Random, log: o.Log,
-		index: newIndex(), actors: newActors(), ends: newEnds(), busy: newInFlight(), grants: newGrants(), rest: newLeftovers()}
+		index: newIndex(leases.Need), actors: newActors(), ends: newEnds(), busy: newInFlight(), grants: newGrants(), rest: newLeftovers()}
 	if b.wall == nil {
 		b.wall = time.Now
 	}

@@ -27,6 +27,9 @@ type index struct {
 	expWake  chan struct{}  // closed and replaced when the earliest expiry changes
 	holds    map[ID]*hold   // claims that are held
 	byHolder map[fence.Process]map[ID]struct{}
+
+	need     func() (done func()) // fence.Leases.Need
+	attended func()               // ends the need of the lease clock; nil while nothing can expire
 }
 
 // A queue is one actor's part of the index.
@@ -65,8 +68,8 @@ func (h *hold) wakeAt() fence.Instant {
 	return h.expiresAt
 }
 
-func newIndex() *index {
-	return &index{queues: map[string]*queue{}, holds: map[ID]*hold{}, byHolder: map[fence.Process]map[ID]struct{}{},
+func newIndex(need func() (done func())) *index {
+	return &index{need: need, queues: map[string]*queue{}, holds: map[ID]*hold{}, byHolder: map[fence.Process]map[ID]struct{}{},
 		dueWake: make(chan struct{}), expWake: make(chan struct{})}
 }
 
@@ -224,6 +227,7 @@ func (x *index) holdLocked(id ID, h *hold) {
 
 // expireAt enters a hold into the expiry heap, or moves it to its present time.
 func (x *index) expireAt(h *hold) {
+	defer x.attend()
 	h.at = h.wakeAt()
 	switch {
 	case h.at == 0 && h.place >= 0:
@@ -242,10 +246,22 @@ func (x *index) expireAt(h *hold) {
 	}
 }
 
+// attend has the lease clock looked after while anything can expire.
+func (x *index) attend() {
+	switch waits := len(x.exp) > 0; {
+	case waits && x.attended == nil:
+		x.attended = x.need()
+	case !waits && x.attended != nil:
+		x.attended()
+		x.attended = nil
+	}
+}
+
 // dropLocked forgets a hold.
 func (x *index) dropLocked(h *hold) {
 	if h.place >= 0 {
 		stdheap.Remove(&x.exp, h.place)
+		x.attend()
 	}
 	delete(x.holds, h.id)
 	mine := x.byHolder[h.holder.Process]
@@ -320,6 +336,7 @@ func (x *index) expired(now fence.Instant) (manual, overdue []expiredClaim) {
 			return manual, overdue
 		}
 		h := stdheap.Pop(&x.exp).(*hold)
+		x.attend()
 		c := expiredClaim{ref: Ref{ID: h.id, Token: h.token}, holder: h.holder}
 		if h.auto {
 			overdue = append(overdue, c)

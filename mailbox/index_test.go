@@ -8,7 +8,7 @@ import (
 // A worker that was woken and goes away before it looks hands the message on: no
 // message waits beside an idle worker. Remove q.wake from leave and this fails.
 func TestIndex_LeaveHandsOn(t *testing.T) {
-	x := newIndex()
+	x := newIndex(func() func() { return func() {} })
 	x.loaded = true
 	_, _, _, first := x.take("work", true)
 	_, _, _, second := x.take("work", true)

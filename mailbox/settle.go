@@ -29,7 +29,7 @@ func (b *Box) Settle(ctx context.Context, h fence.Holder, ref Ref, o Outcome, se
 	}
 	placed, err := b.stageAll(ctx, h, ref, sends)
 	if err != nil {
-		return Settled{}, err
+		return Settled{}, b.refuse(h, ref, o.Verdict.verb(), err)
 	}
 	at, random := b.wall().UTC(), b.random()
 	var end ending
@@ -47,7 +47,7 @@ func (b *Box) Settle(ctx context.Context, h fence.Holder, ref Ref, o Outcome, se
 	if err != nil {
 		// The claim may go on and be settled later: without these sends.
 		b.withdraw(ctx, ref, placed)
-		return Settled{}, err
+		return Settled{}, b.refuse(h, ref, o.Verdict.verb(), err)
 	}
 	if repeated != nil {
 		return *repeated, nil
@@ -83,7 +83,7 @@ func (b *Box) finishNow(ctx context.Context, ref Ref, what pending) (visible []I
 // stageAll stages the sends of a completion, all or none.
 func (b *Box) stageAll(ctx context.Context, h fence.Holder, ref Ref, sends []Outgoing) (placed []ID, err error) {
 	for i, m := range sends {
-		sent, err := b.Stage(ctx, h, ref, m)
+		sent, err := b.stage(ctx, h, ref, m)
 		switch {
 		case refusal.Has(err, refusal.AlreadySettled):
 			// The answer to this very request may have been lost: the settle itself
@@ -146,7 +146,7 @@ func (b *Box) Renew(ctx context.Context, h fence.Holder, ref Ref, progress *stri
 		return nil
 	})
 	if err != nil {
-		return time.Time{}, 0, err
+		return time.Time{}, 0, b.refuse(h, ref, "renew", err)
 	}
 	if !rec.claim.auto {
 		b.index.renewed(ref, rec.claim.expiresAt)

@@ -13,6 +13,14 @@ import (
 // completes; if the claim ends otherwise it is removed (P8). From is the
 // holder's actor. It is refused like a settle of the claim, or like a Send.
 func (b *Box) Stage(ctx context.Context, h fence.Holder, ref Ref, m Outgoing) (Sent, error) {
+	sent, err := b.stage(ctx, h, ref, m)
+	if err != nil {
+		return Sent{}, b.refuse(h, ref, "send", err)
+	}
+	return sent, nil
+}
+
+func (b *Box) stage(ctx context.Context, h fence.Holder, ref Ref, m Outgoing) (Sent, error) {
 	m.From = h.Slot.Actor
 	d, err := b.draft(m, b.wall())
 	if err != nil {

@@ -12,6 +12,9 @@ import (
 type alarm struct {
 	timer *time.Timer
 	at    fence.Instant
+
+	need func() (done func()) // has the lease clock looked after while it is set; nil = not needed
+	done func()               // ends that; nil while it is off
 }
 
 // set makes it ring d from now, and not when it was to ring before.
@@ -19,6 +22,9 @@ func (a *alarm) set(now fence.Instant, d time.Duration) {
 	a.off()
 	a.at = now + fence.Instant(d)
 	a.timer = time.NewTimer(d)
+	if a.need != nil {
+		a.done = a.need()
+	}
 }
 
 // off makes it not ring.
@@ -26,6 +32,10 @@ func (a *alarm) off() {
 	if a.timer != nil {
 		a.timer.Stop()
 		a.timer = nil
+	}
+	if a.done != nil {
+		a.done()
+		a.done = nil
 	}
 }
 

@@ -55,7 +55,7 @@ func newSlot(sup *Supervisor, a *actor, number int) *slot {
 		sup: sup, actor: a, name: fence.Slot{Actor: a.spec.Name, Number: number},
 		log:  sup.log.With("actor", a.spec.Name, "slot", number),
 		mail: make(chan func()), done: make(chan struct{}),
-		life: life{at: stopped},
+		life: life{at: stopped}, clock: alarm{need: sup.box.Leases().Need}, limit: alarm{need: sup.box.Leases().Need},
 	}
 	s.publish()
 	return s

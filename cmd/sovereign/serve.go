@@ -11,6 +11,7 @@ import (
 	oklog "github.com/oklog/run"
 
 	"github.com/sovereign-run/sovereign/config"
+	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/mailbox"
 	"github.com/sovereign-run/sovereign/recovery"
 	"github.com/sovereign-run/sovereign/server"
@@ -27,7 +28,14 @@ func (o runOptions) serve(ctx context.Context, io streams, file *config.File, db
 	signals := catchSignals() // before the host, which no longer knows what was ignored
 	defer signals.stop()
 
-	box, err := mailbox.Open(ctx, db, leasesOf(db), mailbox.Options{Log: log})
+	var box *mailbox.Box
+	clock := fence.NewClock(clockOf(db), func(gap time.Duration) {
+		// Suspended or stopped: nobody's time ran out meanwhile (P9).
+		log.Warn("supervisor did not run for a while; all deadlines move by as much", "gap", gap)
+		box.Note(mailbox.Event{Kind: mailbox.EventGap, Text: "the supervisor did not run for " + gap.Round(time.Millisecond).String() +
+			"; all deadlines moved by as much"})
+	})
+	box, err = mailbox.Open(ctx, db, fence.NewOn(db, clock), mailbox.Options{Log: log})
 	if err != nil {
 		return err
 	}

@@ -35,8 +35,11 @@ func openStore(ctx context.Context, data string, how access) (*openedStore, erro
 }
 
 // leasesOf are the leases of a store, on its own lease clock.
-func leasesOf(db *bolt.DB) *fence.Leases {
-	return fence.New(db, func() fence.Instant { return fence.Instant(db.Now()) })
+func leasesOf(db *bolt.DB) *fence.Leases { return fence.New(db, clockOf(db)) }
+
+// clockOf is the store's clock, as the lease clock is made of it.
+func clockOf(db *bolt.DB) func() fence.Instant {
+	return func() fence.Instant { return fence.Instant(db.Now()) }
 }
 
 // call makes one request of the handler that a supervisor's socket has too. The
