@@ -108,10 +108,10 @@ func cells() string {
 	return b.String()
 }
 
-// A world is what a slot's owner and the system do with the actions of the
-// table, as simply as can be: jobs that end when the test says so, a process that
-// lives or not.
-type world struct {
+// A scene is what a slot's owner and the system do with the actions of the table,
+// as simply as can be: jobs that end when the test says so, a process that lives or
+// not.
+type scene struct {
 	life life
 
 	fetching bool // a fetch is under way
@@ -123,165 +123,204 @@ type world struct {
 	awaiting bool // waits for what it comes after
 	alive    int  // living processes
 	asked    bool // the process was asked to end
+	exited   bool // the process has ended, its tree may live
+	doomed   bool // the process has to end at once
 	jammed   bool // its tree does not die
+	broken   bool // the supervisor stops for an error
 }
 
-func (w *world) step(t *rapid.T, e event) {
-	before := w.life
+func (sc *scene) step(t *rapid.T, e event) {
+	before := sc.life
 	next, do := before.on(e)
-	w.life = next
+	sc.life = next
 	if next.at != before.at {
-		w.holding, w.awaiting = false, false
+		sc.holding, sc.awaiting = false, false
 	}
 	switch do {
 	case never:
 		t.Fatalf("%s × %s happened", before.at, e)
 	case await:
-		w.awaiting = true
+		sc.awaiting = true
 	case seek:
-		if w.fetching {
+		if sc.fetching {
 			t.Fatal("two fetches")
 		}
-		w.fetching, w.recalled = true, false
+		sc.fetching, sc.recalled = true, false
 	case recall:
-		w.recalled = true
+		sc.recalled = true
 	case giveBack:
-		w.giving = true
+		sc.giving = true
 	case spawn:
-		if w.spawning || w.alive > 0 {
+		if sc.spawning || sc.alive > 0 {
 			t.Fatal("a spawn beside a spawn or a living process")
 		}
-		w.spawning = true
+		sc.spawning = true
 	case terminate:
-		w.asked = true
+		sc.asked = true
 	case end:
-		if w.ending {
+		if sc.ending {
 			t.Fatal("two ends")
 		}
-		w.ending = true
+		sc.ending = true
 	case hold:
-		w.holding = true
+		sc.holding = true
 	}
-	if w.alive > 1 {
-		t.Fatal("two living processes")
+	switch e {
+	case giveUp, finish, later, again, rest:
+		want := map[event]state{giveUp: failed, finish: exited, later: backoff, again: waiting, rest: stopped}[e]
+		if next.at != want {
+			t.Fatalf("%s × %s leads to %s, want %s", before.at, e, next.at, want)
+		}
+	case start, stop, restart, kill:
+		if before.at == stuck && do != killAgain {
+			t.Fatalf("stuck × %s does not try again", e)
+		}
+	case unkillable:
+		if next.at != stuck {
+			t.Fatalf("what cannot be killed leaves the slot %s", next.at)
+		}
 	}
 }
 
-// after picks the event that next would.
-func (w *world) after(t *rapid.T) event {
-	if !w.life.want {
+// after picks one of the events that next would.
+func (sc *scene) after(t *rapid.T, among ...event) event {
+	if !sc.life.want || sc.broken {
 		return rest
 	}
-	return rapid.SampledFrom([]event{again, later, giveUp}).Draw(t, "after")
+	return rapid.SampledFrom(among).Draw(t, "after")
+}
+
+// A happening is something that can be next.
+type happening struct {
+	name string
+	do   func(*rapid.T)
+}
+
+// possible is all that can be next.
+func (sc *scene) possible() (out []happening) {
+	add := func(can bool, name string, do func(*rapid.T)) {
+		if can {
+			out = append(out, happening{name, do})
+		}
+	}
+	for _, e := range []event{start, stop, restart, ready, stopTimeout} {
+		add(true, e.String(), func(t *rapid.T) { sc.step(t, e) })
+	}
+	add(!sc.broken, "break", func(t *rapid.T) { sc.broken = rapid.IntRange(0, 9).Draw(t, "break") == 0 })
+	add(true, "kill", func(t *rapid.T) { sc.doomed = sc.alive > 0; sc.step(t, kill) })
+	add(sc.life.at != backoff || sc.holding, "elapsed", func(t *rapid.T) { sc.step(t, elapsed) })
+	add(sc.awaiting, "free", func(t *rapid.T) { sc.step(t, free) })
+	add(sc.fetching, "work", func(t *rapid.T) { sc.fetching = false; sc.step(t, work) })
+	add(sc.fetching, "fetch ended", func(t *rapid.T) {
+		sc.fetching = false
+		if sc.recalled {
+			sc.step(t, sc.after(t, again))
+			return
+		}
+		sc.step(t, sc.after(t, later, giveUp))
+	})
+	add(sc.giving, "given back", func(t *rapid.T) { sc.giving = false; sc.step(t, sc.after(t, again)) })
+	add(sc.spawning, "spawned", func(t *rapid.T) {
+		sc.spawning, sc.asked = false, false
+		sc.alive++
+		sc.step(t, spawned)
+	})
+	add(sc.spawning, "not spawned", func(t *rapid.T) { sc.spawning = false; sc.step(t, sc.after(t, later, giveUp)) })
+	add(sc.alive > 0 && !sc.ending, "exit", func(t *rapid.T) { sc.exited = true; sc.step(t, exit) })
+	add(sc.ending && !sc.jammed, "unkillable", func(t *rapid.T) { sc.jammed = true; sc.step(t, unkillable) })
+	add(sc.ending, "gone", func(t *rapid.T) {
+		sc.ending, sc.jammed, sc.exited, sc.doomed = false, false, false, false
+		sc.alive--
+		sc.step(t, sc.after(t, again, later, giveUp, finish))
+	})
+	return out
 }
 
 // Whatever happens in whatever order, a slot never has two living processes or
-// two starts under way; nothing happens that the table calls impossible; and
-// where a process is wanted and there is none, something is under way that can
-// end in one, or a person is waited for.
+// two starts under way; nothing happens that the table calls impossible; where a
+// process is wanted and there is none, something is under way that can end in one,
+// or a person is waited for; and from wherever it is, a stop ends in stopped and a
+// start in up, as soon as nothing stands in the way.
 func TestLife_AnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := &world{life: life{at: stopped}}
-		wish := func(e event) func(*rapid.T) { return func(t *rapid.T) { w.step(t, e) } }
-		t.Repeat(map[string]func(*rapid.T){
-			"start": wish(start), "stop": wish(stop), "restart": wish(restart),
-			"ready": wish(ready), "kill": wish(kill), "late clock": wish(stopTimeout),
-			"late backoff": func(t *rapid.T) {
-				if w.life.at != backoff { // a clock that has been turned off may still ring
-					w.step(t, elapsed)
-				}
-			},
-			"free": func(t *rapid.T) {
-				if w.awaiting {
-					w.step(t, free)
-				}
-			},
-			"message": func(t *rapid.T) {
-				if w.fetching {
-					w.fetching = false
-					w.step(t, work)
-				}
-			},
-			"fetch ended": func(t *rapid.T) {
-				if w.fetching {
-					w.fetching = false
-					e := w.after(t)
-					if w.recalled && w.life.want {
-						e = again
-					}
-					w.step(t, e)
-				}
-			},
-			"given back": func(t *rapid.T) {
-				if w.giving {
-					w.giving = false
-					if w.life.want {
-						w.step(t, again)
-					} else {
-						w.step(t, rest)
-					}
-				}
-			},
-			"spawned": func(t *rapid.T) {
-				if w.spawning {
-					w.spawning = false
-					w.alive++
-					w.asked = false
-					w.step(t, spawned)
-				}
-			},
-			"spawn failed": func(t *rapid.T) {
-				if w.spawning {
-					w.spawning = false
-					w.step(t, w.after(t))
-				}
-			},
-			"exit": func(t *rapid.T) {
-				if w.alive > 0 && !w.ending {
-					w.step(t, exit)
-				}
-			},
-			"gone": func(t *rapid.T) {
-				if w.ending {
-					w.ending, w.jammed = false, false
-					w.alive--
-					e := w.after(t)
-					if w.life.want && rapid.Bool().Draw(t, "finish") {
-						e = finish
-					}
-					w.step(t, e)
-				}
-			},
-			"unkillable": func(t *rapid.T) {
-				if w.ending && !w.jammed {
-					w.jammed = true
-					w.step(t, unkillable)
-				}
-			},
-			"backoff over": func(t *rapid.T) {
-				if w.holding {
-					w.step(t, elapsed)
-				}
-			},
-			"": func(t *rapid.T) { w.check(t) },
-		})
+		sc := &scene{life: life{at: stopped}}
+		for range rapid.IntRange(0, 200).Draw(t, "steps") {
+			sc.some(t)
+			sc.check(t)
+		}
+		sc.broken = false
+		wish, goal := start, up
+		if rapid.Bool().Draw(t, "stop") {
+			wish, goal = stop, stopped
+		}
+		sc.step(t, wish)
+		for n := 0; sc.life.at != goal; n++ {
+			if n > 20 {
+				t.Fatalf("after a %s it is %s for good", wish, sc.life.at)
+			}
+			sc.favour(t)
+			sc.check(t)
+		}
 	})
 }
 
-func (w *world) check(t *rapid.T) {
-	pending := w.fetching || w.giving || w.spawning || w.ending || w.holding || w.awaiting
-	switch at := w.life.at; {
-	case w.alive > 0 != at.lives():
-		t.Fatalf("%d processes live in state %s", w.alive, at)
-	case w.life.want && w.alive == 0 && !pending && at != failed && at != exited:
+// some lets one of the things happen that can.
+func (sc *scene) some(t *rapid.T) {
+	can := sc.possible()
+	n := rapid.IntRange(0, len(can)-1).Draw(t, "next")
+	t.Log(sc.life.at, can[n].name)
+	can[n].do(t)
+}
+
+// favour lets that happen which brings the wish nearer: nothing fails.
+func (sc *scene) favour(t *rapid.T) {
+	switch {
+	case sc.ending:
+		sc.ending, sc.jammed, sc.exited, sc.doomed = false, false, false, false
+		sc.alive--
+		sc.step(t, sc.after(t, again))
+	case sc.spawning:
+		sc.spawning, sc.asked = false, false
+		sc.alive++
+		sc.step(t, spawned)
+	case sc.giving:
+		sc.giving = false
+		sc.step(t, sc.after(t, again))
+	case sc.fetching && sc.recalled:
+		sc.fetching = false
+		sc.step(t, sc.after(t, again))
+	case sc.fetching:
+		sc.fetching = false
+		sc.step(t, work)
+	case sc.awaiting:
+		sc.step(t, free)
+	case sc.holding:
+		sc.step(t, elapsed)
+	case sc.life.at == starting:
+		sc.step(t, ready)
+	case sc.life.at == stopping: // it does not end by itself
+		sc.step(t, stopTimeout)
+	}
+}
+
+func (sc *scene) check(t *rapid.T) {
+	pending := sc.fetching || sc.giving || sc.spawning || sc.ending || sc.holding || sc.awaiting
+	switch at := sc.life.at; {
+	case sc.alive > 1:
+		t.Fatal("two living processes")
+	case sc.alive > 0 != at.lives():
+		t.Fatalf("%d processes live in state %s", sc.alive, at)
+	case (sc.exited || sc.doomed) && !sc.ending:
+		t.Fatalf("the process ended or had to, and state %s does not end its tree", at)
+	case sc.life.want && sc.alive == 0 && !pending && at != failed && at != exited && !(sc.broken && at == stopped):
 		t.Fatalf("a process is wanted, none lives, and nothing is under way in state %s", at)
-	case !w.life.want && (w.holding || w.awaiting):
+	case !sc.life.want && (sc.holding || sc.awaiting):
 		t.Fatalf("nothing is wanted, and state %s waits to start", at)
-	case !w.life.want && at == up:
-		t.Fatal("nothing is wanted, and the process was not asked to end")
-	case at == stopped && (pending || w.alive > 0):
+	case !sc.life.want && sc.alive > 0 && !sc.asked && !sc.ending:
+		t.Fatalf("nothing is wanted, and the process was not asked to end in state %s", at)
+	case at == stopped && (pending || sc.alive > 0):
 		t.Fatal("stopped with something under way")
-	case !w.life.want && !pending && w.alive == 0 && at != stopped:
+	case !sc.life.want && !pending && sc.alive == 0 && at != stopped:
 		t.Fatalf("nothing is wanted, nothing is under way, and the slot rests in state %s", at)
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/mailbox"
 	"github.com/sovereign-run/sovereign/recovery"
+	"github.com/sovereign-run/sovereign/store"
 	"github.com/sovereign-run/sovereign/store/bolt"
 	"github.com/sovereign-run/sovereign/supervisor"
 	"github.com/sovereign-run/sovereign/supervisor/process"
@@ -97,8 +98,14 @@ func recorded(a config.Actor) mailbox.Actor {
 		Park: a.OnWorkerLost == config.ParkMessage, Limit: a.Inbox.Limit, MaxBody: a.Inbox.MaxBody, Reclaim: string(a.Reclaim)}
 }
 
-// open opens the store in dir. It is closed at the end of the test.
+// open opens the store in dir.
 func open(t *testing.T, dir string, actors ...config.Actor) *world {
+	t.Helper()
+	return openWith(t, dir, func(st store.Store) store.Store { return st }, actors...)
+}
+
+// openWith is open with something between the mailbox and the store.
+func openWith(t *testing.T, dir string, wrap func(store.Store) store.Store, actors ...config.Actor) *world {
 	t.Helper()
 	w := &world{t: t, dir: dir, log: &lines{}, ended: make(chan error, 1)}
 	logger := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -107,8 +114,9 @@ func open(t *testing.T, dir string, actors ...config.Actor) *world {
 		t.Fatal(err)
 	}
 	w.db = db
-	leases := fence.New(db, func() fence.Instant { return fence.Instant(db.Now()) })
-	if w.box, err = mailbox.Open(t.Context(), db, leases, mailbox.Options{Log: logger}); err != nil {
+	st := wrap(db)
+	leases := fence.New(st, func() fence.Instant { return fence.Instant(db.Now()) })
+	if w.box, err = mailbox.Open(t.Context(), st, leases, mailbox.Options{Log: logger}); err != nil {
 		t.Fatal(err)
 	}
 	var onRecord []mailbox.Actor
@@ -124,7 +132,7 @@ func open(t *testing.T, dir string, actors ...config.Actor) *world {
 	w.rec = recovery.New(w.box, recovery.NewWorkspaces(dir), logger)
 	w.wire = &wire{box: w.box}
 	w.sup = supervisor.New(actors, w.box, w.rec, theHost, supervisor.Options{Data: dir, Socket: filepath.Join(dir, "worker.sock"),
-		Attacher: w.wire, Environ: os.Environ(), Log: logger, Failed: db.Failed()})
+		Attacher: w.wire, Environ: os.Environ(), Log: logger, Failed: st.Failed()})
 	w.wire.sup = w.sup
 	return w
 }
