@@ -3,6 +3,7 @@ package bolt
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // This file decides, from the state of a database and the mark beside it, whether
@@ -56,20 +57,75 @@ func checkAge(dir string, s state, m mark, markErr error) error {
 // Numbers go on from the greater of the two. After a clean Close the mark is
 // exact. After a crash it is up to a block ahead, and the numbers between are
 // skipped: some may have been given by commits that are not in this database.
-func resume(s state, m mark, newEpoch bool) state {
+func resume(s state, m mark) state {
 	s.token = max(s.token, m.token)
 	s.sequence = max(s.sequence, m.sequence)
 	s.generation = max(s.generation, m.generation) + 1
-	if newEpoch {
-		known := max(s.token, s.sequence)
-		for _, a := range s.appended {
-			known = max(known, a.last)
-		}
-		s.epoch = max(s.epoch, m.epoch, known>>epochShift) + 1
-		s.token, s.sequence = s.epoch<<epochShift, s.epoch<<epochShift
-		for i := range s.appended {
-			s.appended[i].last = s.epoch << epochShift
-		}
+	s.epoch = max(s.epoch, m.epoch)
+	return s
+}
+
+// begin starts a new epoch, not below least: from here on every number is greater
+// than all that s knows of, and than all that could be given after them in the
+// same epoch.
+func (s *state) begin(least uint64) {
+	s.epoch = max(s.epoch+1, least, s.known()>>epochShift+1)
+	s.token, s.sequence = s.epoch<<epochShift, s.epoch<<epochShift
+	for i := range s.appended {
+		s.appended[i].last = s.epoch << epochShift
 	}
+}
+
+// known is the greatest number that was given.
+func (s *state) known() uint64 {
+	n := max(s.token, s.sequence)
+	for _, a := range s.appended {
+		n = max(n, a.last)
+	}
+	return n
+}
+
+// firstHour is when the hours of leastEpoch began; lastFloor leaves room for
+// epochs if the wall clock is far in the future.
+var firstHour = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+const lastFloor = 1<<20 - 1<<16
+
+// leastEpoch is the least epoch that may begin at the wall-clock time now on a
+// database s beside a mark m.
+//
+// A mark of the same store that has seen the database's epoch has seen every
+// number that was given in this folder: the next epoch will do, whatever the time.
+// Without one nobody here knows which epochs others have begun on the same past:
+// the same backup may have been restored in another folder that was lost since.
+// Nobody begins more epochs than one an hour, nor gives 2^33 numbers in one. So
+// the hours that have passed are greater than every epoch of before.
+func leastEpoch(s state, m mark, markErr error, now time.Time) uint64 {
+	if markErr == nil && s.id == m.id && m.epoch >= s.epoch {
+		return 0
+	}
+	return uint64(min(max(now.Sub(firstHour)/time.Hour+1, 0), lastFloor))
+}
+
+// restored returns the state of a database that is made of a backup to take the
+// place of another one. s is the backup's, m the mark in the folder, and old what
+// the database there says (zero if it cannot be read).
+//
+// It carries the identity of the folder and is younger than the mark, so that it
+// can be put in place before the mark is written anew: a crash in between leaves
+// what a crash right after an opening would. Where there is no mark that can be
+// read its identity is a new one: a mark for it must not fit the database before.
+func restored(s, old state, m mark, markErr error, now time.Time) state {
+	least := leastEpoch(s, m, markErr, now)
+	if markErr != nil {
+		m = mark{id: newID()}
+	}
+	s = resume(s, m)
+	s.id = m.id
+	s.generation = max(s.generation, old.generation+1)
+	s.instant = max(s.instant, old.instant)
+	s.token = max(s.token, old.known())
+	s.epoch = max(s.epoch, old.epoch)
+	s.begin(least)
 	return s
 }

@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
 
 	bbolt "go.etcd.io/bbolt"
+
+	"github.com/sovereign-run/sovereign/refusal"
 )
 
 // batch is one commit in the making: the leader's own, and reused by the next.
@@ -61,7 +64,8 @@ func (db *DB) lead(own *call) {
 }
 
 // runBatch runs the functions of calls one after another in one transaction,
-// commits it, and leaves an answer in each call.
+// commits it, and leaves an answer in each call. On a full disk the essential ones
+// are tried once more, by themselves and with the reserve.
 func (db *DB) runBatch(calls []*call) {
 	if err := db.failure(); err != nil {
 		answer(calls, err)
@@ -70,35 +74,69 @@ func (db *DB) runBatch(calls []*call) {
 	fault := debug.SetPanicOnFault(true)
 	defer debug.SetPanicOnFault(fault)
 
+	essential, others := split(calls)
+	if len(others) > 0 && !db.hasRoom() {
+		answer(others, reserveUsed(db.dir))
+		calls, others = essential, nil
+	}
+	err := db.runOnce(calls)
+	if refusal.Has(err, refusal.DiskFull) && len(essential) > 0 {
+		answer(others, err)
+		// Without the others it may fit, with the reserve it should. Who has failed
+		// for a reason of its own has its answer.
+		if released := db.reserve.release(); released || len(others) > 0 {
+			calls = slices.DeleteFunc(essential, func(c *call) bool { return c.err != nil || c.panic != nil })
+			err = db.runOnce(calls)
+		}
+	}
+	answer(calls, err)
+}
+
+// split parts the essential calls from the others.
+func split(calls []*call) (essential, others []*call) {
+	for _, c := range calls {
+		if c.essential {
+			essential = append(essential, c)
+		} else {
+			others = append(others, c)
+		}
+	}
+	return essential, others
+}
+
+// runOnce runs the functions of calls in one transaction and commits it. The error
+// is for those that have none of their own.
+func (db *DB) runOnce(calls []*call) error {
 	b := &db.batch
 	defer b.end(db)
 	if err := b.begin(db); err != nil {
-		answer(calls, err)
-		return
+		return err
 	}
 	for _, c := range calls {
 		b.runCall(db, c)
 		if err := b.apply(db, c); err != nil {
 			// bbolt's transaction is in no known state, and is given up whole.
 			db.poison(err)
-			answer(calls, err)
-			return
+			return err
 		}
 	}
 	if !b.changed {
-		return
+		return nil
 	}
 	if err := db.commit(b); err != nil {
-		answer(calls, err)
-		return
+		return err
 	}
 	db.stats.commits.Add(1)
 	db.stats.functions.Add(uint64(b.done))
 	db.stats.bytes.Add(uint64(b.bytes))
+	return nil
 }
 
 // answer gives err to every call that has not failed by itself.
 func answer(calls []*call, err error) {
+	if err == nil {
+		return
+	}
 	for _, c := range calls {
 		if c.err == nil && c.panic == nil {
 			c.err = err

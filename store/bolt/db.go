@@ -25,12 +25,14 @@ type DB struct {
 	bolt    *bbolt.DB
 	clock   leaseClock
 	fill    [256]float64 // FillPercent by space
+	age     error        // of a store that is open for reading: why Open would refuse it
 
 	group group
 	// The leader's, one at a time: handed on under group.mu.
-	batch batch
-	state state
-	mark  mark
+	batch   batch
+	state   state
+	mark    mark
+	reserve reserve
 
 	calls sync.Pool // of *call
 	views sync.Pool // of *reader
@@ -118,7 +120,7 @@ func (db *DB) Update(ctx context.Context, fn func(store.Tx) error) error {
 	if c == nil {
 		c = &call{wake: make(chan struct{}, 1)}
 	}
-	c.fn = fn
+	c.fn, c.essential = fn, store.IsEssential(ctx)
 	db.group.mu.Lock()
 	lead := db.group.join(c)
 	db.group.mu.Unlock()
@@ -242,7 +244,7 @@ func (db *DB) Close() error {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	var err error
 	if !db.options.ReadOnly && db.failure() == nil {
-		err = db.settle()
+		err = db.withReserve(db.settle)
 	}
 	return errors.Join(err, db.release())
 }
@@ -279,6 +281,7 @@ func (db *DB) release() error {
 			errs = append(errs, db.bolt.Close())
 		}
 	}
+	errs = append(errs, db.reserve.close())
 	if db.lock != nil {
 		errs = append(errs, db.lock.Close())
 	}

@@ -23,8 +23,10 @@ type group struct {
 type call struct {
 	fn    func(store.Tx) error
 	stage atomic.Int32
-	wake  chan struct{} // holds one: lead, or answered
-	lead  bool          // written before wake: the caller leads now
+
+	essential bool          // see store.Essential
+	wake      chan struct{} // holds one: lead, or answered
+	lead      bool          // written before wake: the caller leads now
 
 	// The answer, written before wake.
 	err   error
@@ -114,6 +116,6 @@ func (g *group) hand(batch []*call, own *call) {
 // reset makes c ready for another Update.
 func (c *call) reset() {
 	c.fn, c.err, c.panic = nil, nil, nil
-	c.lead, c.exit = false, false
+	c.lead, c.exit, c.essential = false, false, false
 	c.stage.Store(callWaiting)
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"time"
 
 	bbolt "go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
@@ -41,12 +42,21 @@ type Options struct {
 	// Monotonic replaces the machine's monotonic clock: nanoseconds that do not
 	// run backwards within one boot, and the name of the boot. For tests.
 	Monotonic func() (ns int64, boot string)
+	// Wall replaces the wall clock, which bounds new epochs from below. For tests.
+	Wall func() time.Time
 	// Commit is called around each commit and returns its result; it may call
 	// commit or not, before or after it fails. For tests that inject faults.
 	Commit func(commit func() error) error
 
 	// reached is called after each step of Open that a crash could follow.
 	reached func(step string)
+}
+
+func (o Options) wall() time.Time {
+	if o.Wall != nil {
+		return o.Wall()
+	}
+	return time.Now()
 }
 
 // Open opens the store in the folder dir, which it creates if needed, together
@@ -109,6 +119,8 @@ func (db *DB) openForReading() error {
 	if err != nil {
 		return err
 	}
+	m, markErr := readMark(db.dir)
+	db.age = checkAge(db.dir, s, m, markErr)
 	db.state, db.clock = s, newLeaseClock(db.options.Monotonic, &s)
 	return nil
 }
@@ -134,6 +146,11 @@ func (db *DB) openForWriting() error {
 		}
 		markErr = nil
 	}
+	// What a compaction or a restore did not finish only takes room.
+	if err := os.Remove(db.temp()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fileRefusal("remove an unfinished copy from "+db.dir, err)
+	}
+	db.reserve = openReserve(db.dir)
 
 	// 1. Open what is there, if it is sound and ours.
 	if err := db.openData(); err != nil {
@@ -152,10 +169,13 @@ func (db *DB) openForWriting() error {
 	// 3. Continue the numbers and count this opening, in the database first. A
 	// crash after it leaves a database that is younger than its mark, which is no
 	// rollback. The other way round it would look like one.
-	db.state = resume(s, m, db.options.AcceptRollback)
+	db.state = resume(s, m)
+	if db.options.AcceptRollback {
+		db.state.begin(leastEpoch(s, m, markErr, db.options.wall()))
+	}
 	db.clock = newLeaseClock(db.options.Monotonic, &db.state)
 	db.state.boot, db.state.offset = db.clock.boot, db.clock.offset
-	if err := db.recordState(); err != nil {
+	if err := db.withReserve(db.recordState); err != nil {
 		return err
 	}
 	db.options.reached("database opened")
@@ -166,8 +186,14 @@ func (db *DB) openForWriting() error {
 		id: db.state.id, epoch: db.state.epoch, generation: db.state.generation,
 		token: ahead(db.state.token), sequence: ahead(db.state.sequence),
 	}
-	if err := writeMark(db.dir, db.mark); err != nil {
-		return fileRefusal("write the high-water mark of the store in "+db.dir, err)
+	err = db.withReserve(func() error {
+		if err := writeMark(db.dir, db.mark); err != nil {
+			return fileRefusal("write the high-water mark of the store in "+db.dir, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	db.options.reached("mark written")
 	return nil
@@ -186,7 +212,7 @@ func (db *DB) create(m mark) error {
 	}
 	// 2. The database under another name. A crash leaves a file that the next
 	// creation removes.
-	temp := db.path() + ".new"
+	temp := db.temp()
 	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fileRefusal(doing, err)
 	}
@@ -313,11 +339,15 @@ func (db *DB) readState() (s state, err error) {
 		return s, corruptRefusal(doing, DataFile+" is damaged: "+err.Error())
 	}
 	if s.schema > schemaVersion {
-		return s, refusal.New(refusal.WrongState, doing,
-			fmt.Sprintf("it was written by a newer version of sovereign: schema %d, and this one knows up to %d", s.schema, schemaVersion),
-			"use that version, or restore a backup made before the upgrade")
+		return s, newerSchema(doing, s)
 	}
 	return s, nil
+}
+
+func newerSchema(doing string, s state) error {
+	return refusal.New(refusal.WrongState, doing,
+		fmt.Sprintf("it was written by a newer version of sovereign: schema %d, and this one knows up to %d", s.schema, schemaVersion),
+		"use that version, or restore a backup made before the upgrade")
 }
 
 // recordState commits the state alone, outside of any batch.
@@ -341,6 +371,9 @@ func (db *DB) recordState() (err error) {
 }
 
 func (db *DB) path() string { return filepath.Join(db.dir, DataFile) }
+
+// temp is where a database is made that is to take the place of the present one.
+func (db *DB) temp() string { return db.path() + ".new" }
 
 // size returns the bytes of the database file, 0 if they cannot be had.
 func (db *DB) size() int64 {
