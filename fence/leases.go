@@ -189,7 +189,7 @@ func (l *Leases) extend(tx store.Tx, held Lease, ttl time.Duration, now Instant)
 // changes nothing and is refused, actor_lease_lost (P1.7). The counter that the
 // tokens come from outlives the lease.
 func (l *Leases) Release(ctx context.Context, h Holder) error {
-	err := l.store.Update(ctx, func(tx store.Tx) error { return l.ReleaseTx(tx, h) })
+	err := l.store.Update(store.Essential(ctx), func(tx store.Tx) error { return l.ReleaseTx(tx, h) })
 	if err == nil {
 		l.Drop(h.Slot, h.Token)
 	}

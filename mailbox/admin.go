@@ -58,7 +58,7 @@ type Cancelling struct {
 func (b *Box) Cancel(ctx context.Context, id ID) (Cancelling, error) {
 	at := b.wall().UTC()
 	var out Cancelling
-	err := b.store.Update(ctx, func(tx store.Tx) error {
+	err := b.store.Update(store.Essential(ctx), func(tx store.Tx) error {
 		out = Cancelling{}
 		rec, err := b.mustGet(tx, id)
 		if err != nil {
@@ -96,7 +96,7 @@ func (b *Box) Cancel(ctx context.Context, id ID) (Cancelling, error) {
 func (b *Box) EndCancelled(ctx context.Context, h fence.Holder, ref Ref) (bool, error) {
 	at, random := b.wall().UTC(), b.random()
 	var end *ending
-	err := b.store.Update(ctx, func(tx store.Tx) error {
+	err := b.store.Update(store.Essential(ctx), func(tx store.Tx) error {
 		end = nil
 		rec, err := b.mustGet(tx, ref.ID)
 		if err != nil || rec.state != Claimed || rec.claim.token != ref.Token || !rec.claim.cancelled {
@@ -129,7 +129,7 @@ func (b *Box) drop(ctx context.Context, id ID, allowed func(*record) error) erro
 	at := b.wall().UTC()
 	gone := Ref{ID: id}
 	var more bool
-	err := b.store.Update(ctx, func(tx store.Tx) (err error) {
+	err := b.store.Update(store.Essential(ctx), func(tx store.Tx) (err error) {
 		rec, err := b.mustGet(tx, id)
 		if err != nil {
 			return err

@@ -16,6 +16,7 @@ const (
 	spaceEvent   = 'e' // e SEQ                       → event
 	spaceKey     = 'k' // k ACTOR 0 KEY               → idempotency key
 	spaceOpen    = 'o' // o ID                        → record: NEW, CLAIMED, staged
+	spaceEpoch   = 'g' // g                           → epoch that claims were last parked for
 	spacePending = 'p' // p PARENT TOKEN              → staged sends still to be made visible or removed
 	spaceReceipt = 'r' // r ID ATTEMPT                → receipt
 	spaceStaged  = 's' // s PARENT TOKEN ID           → nothing: the staged sends of a claim

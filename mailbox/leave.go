@@ -56,7 +56,7 @@ func (b *Box) Leave(ctx context.Context, h fence.Holder, outcome func(Ref) Outco
 func (b *Box) leaveStep(ctx context.Context, h fence.Holder, step []Ref, outcome func(Ref) Outcome, ev *Event) (ended []Ref, err error) {
 	at, random := b.wall().UTC(), b.random()
 	var ends []ending
-	err = b.store.Update(ctx, func(tx store.Tx) error {
+	err = b.store.Update(store.Essential(ctx), func(tx store.Tx) error {
 		ends = ends[:0]
 		gone := false
 		if ev != nil {

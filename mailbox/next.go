@@ -37,7 +37,7 @@ func follow(o Outcome, attempts int, a Actor, random float64) afterEnd {
 		n := attempts + 1
 		out := afterEnd{state: New, attempts: n, counted: true, status: Failed}
 		switch {
-		case a.Park:
+		case a.Park || o.park:
 			out.state = Parked
 		case n >= a.Retry.MaxAttempts:
 			out.state = Dead

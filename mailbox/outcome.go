@@ -36,6 +36,7 @@ type Outcome struct {
 	ByWorker        bool
 
 	expired bool // the claim ends because its time is up
+	park    bool // Unreported: PARKED whatever the policy
 }
 
 // Settled is what an end did.

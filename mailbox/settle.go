@@ -34,7 +34,7 @@ func (b *Box) Settle(ctx context.Context, h fence.Holder, ref Ref, o Outcome, se
 	at, random := b.wall().UTC(), b.random()
 	var end ending
 	var repeated *Settled
-	err = b.store.Update(ctx, func(tx store.Tx) error {
+	err = b.store.Update(store.Essential(ctx), func(tx store.Tx) error {
 		end, repeated = ending{}, nil
 		rec, err := b.currentTx(tx, h, ref, b.leases.Now())
 		if err != nil {
@@ -124,7 +124,7 @@ func (b *Box) Check(ctx context.Context, h fence.Holder, ref Ref) error {
 func (b *Box) Renew(ctx context.Context, h fence.Holder, ref Ref, progress *string) (expiresAt time.Time, remaining time.Duration, err error) {
 	var rec *record
 	now := b.leases.Now()
-	err = b.store.Update(ctx, func(tx store.Tx) (err error) {
+	err = b.store.Update(store.Essential(ctx), func(tx store.Tx) (err error) {
 		now = b.leases.Now()
 		if rec, err = b.currentTx(tx, h, ref, now); err != nil {
 			return err

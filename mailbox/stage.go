@@ -44,7 +44,7 @@ func (b *Box) stage(ctx context.Context, h fence.Holder, ref Ref, m Outgoing) (S
 // whose other sends were refused.
 func (b *Box) unstage(ctx context.Context, parent Ref, ids []ID) error {
 	for step := range slices.Chunk(ids, maxInline) {
-		err := b.store.Update(ctx, func(tx store.Tx) error {
+		err := b.store.Update(store.Essential(ctx), func(tx store.Tx) error {
 			for _, id := range step {
 				b.dropStagedTx(tx, parent, id)
 			}
@@ -134,7 +134,7 @@ func (b *Box) finish(ctx context.Context, parent Ref, what pending) (visible []I
 	for {
 		var ready []readied
 		var more bool
-		err := b.store.Update(ctx, func(tx store.Tx) (err error) {
+		err := b.store.Update(store.Essential(ctx), func(tx store.Tx) (err error) {
 			if what == dropReceipts {
 				more = dropReceiptsTx(tx, parent.ID)
 			} else {

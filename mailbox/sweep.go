@@ -57,7 +57,7 @@ func (b *Box) Sweep(ctx context.Context, ref Ref) (bool, error) {
 	at, random := b.wall().UTC(), b.random()
 	var end *ending
 	var left *hold // the claim, where it goes on
-	err := b.store.Update(ctx, func(tx store.Tx) error {
+	err := b.store.Update(store.Essential(ctx), func(tx store.Tx) error {
 		end, left = nil, nil
 		rec, err := b.get(tx, ref.ID)
 		if err != nil {

@@ -114,7 +114,7 @@ func (b *Box) Unstart(ctx context.Context, h fence.Holder, ref Ref, ev Event) er
 	at := b.wall()
 	ev.At, ev.Actor, ev.Slot, ev.Process, ev.Message, ev.Token = at.UTC(), h.Slot.Actor, h.Slot.Number, h.Process, ref.ID, ref.Token
 	var back *record
-	err := b.store.Update(ctx, func(tx store.Tx) error {
+	err := b.store.Update(store.Essential(ctx), func(tx store.Tx) error {
 		back = nil
 		rec, err := b.get(tx, ref.ID)
 		if err != nil {
@@ -165,7 +165,7 @@ func (b *Box) EndTask(ctx context.Context, h fence.Holder, ref Ref, o Outcome) (
 	var end ending
 	var refused error
 	var ended bool
-	err := b.store.Update(ctx, func(tx store.Tx) error {
+	err := b.store.Update(store.Essential(ctx), func(tx store.Tx) error {
 		end, refused, ended = ending{}, nil, false
 		rec, err := b.currentTx(tx, h, ref, b.leases.Now())
 		switch {
