@@ -6,19 +6,20 @@ import "time"
 // that sends are checked without a supervisor too. It is stored as JSON, in
 // which durations are nanoseconds.
 type Actor struct {
-	Name     string
-	Mailbox  bool // false: a daemon, nobody can send to it
-	ClaimTTL time.Duration
-	Timeout  time.Duration // the longest one message may take; 0 = no limit
-	Auto     bool          // claims are kept while their process lives and is within Timeout
-	Retry    Retry
-	Park     bool   // on_worker_lost: park
-	Limit    int64  // messages NEW, CLAIMED or reserved; 0 = no limit
-	MaxBody  int64  // bytes; 0 = the store's bound
-	Reclaim  string // workspace.reclaim: always, on_success or never; "" = always
-	Removed  bool   // not in the last actors.yaml
-	Stopped  bool   // by an operator, durable
-	Paused   bool   // by an operator, durable: no deliveries
+	Name      string
+	Mailbox   bool // false: a daemon, nobody can send to it
+	ClaimTTL  time.Duration
+	Timeout   time.Duration // the longest one message may take; 0 = no limit
+	Auto      bool          // claims are kept while their process lives and is within Timeout
+	Retry     Retry
+	Park      bool // on_worker_lost: park
+	Retention Retention
+	Limit     int64  // messages NEW, CLAIMED or reserved; 0 = no limit
+	MaxBody   int64  // bytes; 0 = the store's bound
+	Reclaim   string // workspace.reclaim: always, on_success or never; "" = always
+	Removed   bool   // not in the last actors.yaml
+	Stopped   bool   // by an operator, durable
+	Paused    bool   // by an operator, durable: no deliveries
 }
 
 // heldBack reports whether messages of a are not handed out for now.
@@ -31,6 +32,10 @@ func (a Actor) claimTTL() time.Duration {
 	}
 	return a.ClaimTTL
 }
+
+// Retention is how long ended messages and events are kept; zero is for ever.
+// PARKED messages wait for a person, however long.
+type Retention struct{ Done, Dead, Events time.Duration }
 
 // Retry says when a failed message is tried again, and how often.
 type Retry struct {

@@ -58,6 +58,7 @@ type Cancelling struct {
 func (b *Box) Cancel(ctx context.Context, id ID) (Cancelling, error) {
 	at := b.wall().UTC()
 	var out Cancelling
+	var purge time.Time
 	err := b.store.Update(store.Essential(ctx), func(tx store.Tx) error {
 		out = Cancelling{}
 		rec, err := b.mustGet(tx, id)
@@ -68,6 +69,7 @@ func (b *Box) Cancel(ctx context.Context, id ID) (Cancelling, error) {
 		case New, Parked:
 			rec.failure = LastFailure{Category: CategoryCancelled, Reason: "cancelled by an operator", At: at}
 			b.moveTx(tx, rec, Dead, at)
+			purge = rec.purgeAt
 			b.eventTx(tx, Event{At: at, Kind: EventCancelled, Actor: rec.to, Message: id, Category: string(CategoryCancelled)})
 		case Claimed:
 			out = Cancelling{Running: true, Holder: rec.holder(), Ref: rec.ref()}
@@ -85,6 +87,7 @@ func (b *Box) Cancel(ctx context.Context, id ID) (Cancelling, error) {
 	}
 	if !out.Running {
 		b.ends.tell(id)
+		b.retention.ended(purge)
 		b.journal.appended()
 	}
 	return out, nil
@@ -121,11 +124,11 @@ const maxDropReceipts = 64
 // Drop removes a message with its content, result and receipts, and frees its
 // key. A CLAIMED one is refused, wrong_state. Its id is not used again.
 func (b *Box) Drop(ctx context.Context, id ID) error {
-	return b.drop(ctx, id, func(*record) error { return nil })
+	return b.drop(ctx, id, EventDropped, func(*record) error { return nil })
 }
 
-// drop is Drop if allowed agrees in the removing transaction.
-func (b *Box) drop(ctx context.Context, id ID, allowed func(*record) error) error {
+// drop is Drop if allowed agrees in the removing transaction; event "" is none.
+func (b *Box) drop(ctx context.Context, id ID, event string, allowed func(*record) error) error {
 	at := b.wall().UTC()
 	gone := Ref{ID: id}
 	var more bool
@@ -147,7 +150,12 @@ func (b *Box) drop(ctx context.Context, id ID, allowed func(*record) error) erro
 		tx.Delete(idKey(spaceContent, id))
 		tx.Delete(idKey(spaceResult, id))
 		tx.Add(countKey(rec.to, rec.state), -1)
-		b.eventTx(tx, Event{At: at, Kind: EventDropped, Actor: rec.to, Message: id})
+		if !rec.purgeAt.IsZero() {
+			tx.Delete(purgeKey(rec.purgeAt, id))
+		}
+		if event != "" {
+			b.eventTx(tx, Event{At: at, Kind: event, Actor: rec.to, Message: id})
+		}
 		// Receipts beyond what one transaction holds go in later ones; the message
 		// is gone with the first.
 		if more = dropReceiptsTx(tx, id); more {
@@ -216,7 +224,7 @@ func (b *Box) Purge(ctx context.Context, s State, older time.Duration) (n int, e
 				continue
 			}
 			all.Go(func() error {
-				err := b.drop(ctx, m.ID, func(rec *record) error {
+				err := b.drop(ctx, m.ID, EventDropped, func(rec *record) error {
 					if rec.state != s || rec.endedAt.After(before) {
 						return wrongState(rec, "it has changed since", "")
 					}

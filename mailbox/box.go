@@ -28,14 +28,17 @@ type Box struct {
 	random func() float64
 	log    *slog.Logger
 
-	index   *index
-	actors  *actors
-	journal *journal
-	ends    *ends
-	busy    *inFlight
-	grants  *grants
-	rest    *leftovers
-	refused refused
+	index     *index
+	actors    *actors
+	journal   *journal
+	ends      *ends
+	busy      *inFlight
+	grants    *grants
+	rest      *leftovers
+	refused   refused
+	retention *retention
+
+	stepped chan struct{} // the wall clock was set; holds one
 
 	hookMu    sync.RWMutex // guards the two functions below
 	onLost    func(h fence.Holder, ref Ref, reason string)
@@ -46,7 +49,7 @@ type Box struct {
 // and administer. Load builds them. Close it before the store.
 func Open(ctx context.Context, st store.Store, leases *fence.Leases, o Options) (*Box, error) {
 	b := &Box{store: st, leases: leases, wall: o.Wall, random: o.Random, log: o.Log,
-		index: newIndex(leases.Need), actors: newActors(), ends: newEnds(), busy: newInFlight(), grants: newGrants(), rest: newLeftovers()}
+		index: newIndex(leases.Need), actors: newActors(), ends: newEnds(), busy: newInFlight(), grants: newGrants(), rest: newLeftovers(), retention: newRetention(), stepped: make(chan struct{}, 1)}
 	if b.wall == nil {
 		b.wall = time.Now
 	}
@@ -159,11 +162,24 @@ func (r *record) hold() *hold {
 		auto: r.claim.auto, expiresAt: r.claim.expiresAt, limitAt: r.claim.limitAt}
 }
 
-// Run makes delayed messages ready at their due time, and finishes staged sends
-// that a full disk left unfinished, until ctx ends; it returns ctx's cause.
+// WallStepped says that the wall clock was set: due times are looked at anew. It
+// does not block.
+func (b *Box) WallStepped() {
+	select {
+	case b.stepped <- struct{}{}:
+	default:
+	}
+}
+
+// Run makes delayed messages ready at their due time, removes ended messages and
+// events whose retention is over, and finishes staged sends that a full disk left
+// unfinished, until ctx ends; it returns ctx's cause.
 func (b *Box) Run(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
+	var keeper sync.WaitGroup
+	defer keeper.Wait()
+	keeper.Go(func() { b.retain(ctx) })
 	for {
 		next, changed := b.index.popDue(b.wall())
 		left, more := b.finishRest(ctx)
@@ -184,6 +200,8 @@ func (b *Box) Run(ctx context.Context) error {
 			return context.Cause(ctx)
 		case <-changed:
 		case <-more:
+		case <-b.stepped:
+			b.retention.again()
 		case <-fire:
 		}
 	}

@@ -16,6 +16,7 @@ type ending struct {
 	state   State
 	settled Settled
 	ready   []readied // messages that became NEW: this one, and what it staged
+	purgeAt time.Time // of a message that has ended for good, zero = never
 	more    pending   // staged sends that are still to be handled, 0 = none
 }
 
@@ -90,6 +91,7 @@ func (b *Box) endTx(tx store.Tx, rec *record, o Outcome, inline int, at time.Tim
 	}
 	b.eventTx(tx, Event{At: at, Kind: endKind(next), Actor: rec.to, Slot: slot, Process: process, Message: rec.id,
 		Attempt: attempt, Token: token, Category: string(o.Category), Text: cut(reason, 512)})
+	out.purgeAt = rec.purgeAt
 	out.settled.State = next.state
 	out.settled.Attempts = rec.attempts
 	return out, nil
@@ -119,8 +121,13 @@ func (b *Box) moveTx(tx store.Tx, rec *record, to State, at time.Time) {
 	rec.claim = claim{}
 	rec.parent = Ref{}
 	rec.endedAt = time.Time{}
+	if !rec.purgeAt.IsZero() {
+		tx.Delete(purgeKey(rec.purgeAt, rec.id))
+		rec.purgeAt = time.Time{}
+	}
 	if !rec.open() {
 		rec.endedAt = at
+		b.schedulePurgeTx(tx, rec)
 	}
 	newKey := rec.key()
 	if newKey[0] != oldKey[0] {
@@ -140,6 +147,7 @@ func (b *Box) fold(e ending) {
 	}
 	if e.state != New {
 		b.ends.tell(e.ref.ID)
+		b.retention.ended(e.purgeAt)
 	}
 	b.journal.appended()
 }

@@ -21,6 +21,7 @@ const (
 	EventStaleCompletion = "stale_completion" // a task ended when its claim was no longer current
 	EventRetried         = "retried"          // a person made a message NEW again
 	EventDropped         = "dropped"          // a person removed a message
+	EventClockSet        = "clock_set"        // the wall clock was set
 	EventGap             = "gap"              // the supervisor did not run for a while
 	EventCancelled       = "cancelled"        // a person cancelled a message
 )

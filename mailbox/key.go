@@ -2,6 +2,7 @@ package mailbox
 
 import (
 	"encoding/binary"
+	"time"
 
 	"github.com/sovereign-run/sovereign/fence"
 )
@@ -14,6 +15,7 @@ const (
 	spaceContent = 'b' // b ID                        → content: immutable
 	spaceResult  = 'd' // d ID                        → result
 	spaceEvent   = 'e' // e SEQ                       → event
+	spacePurge   = 'f' // f PURGE-AT ID                → nothing: ended messages by when they may go
 	spaceKey     = 'k' // k ACTOR 0 KEY               → idempotency key
 	spaceOpen    = 'o' // o ID                        → record: NEW, CLAIMED, staged
 	spaceEpoch   = 'g' // g                           → epoch that claims were last parked for
@@ -42,6 +44,19 @@ func claimKey(space byte, ref Ref) []byte {
 
 func stagedKey(parent Ref, id ID) []byte {
 	return binary.BigEndian.AppendUint64(claimKey(spaceStaged, parent), uint64(id))
+}
+
+// purgeKey sorts ended messages by when they may go: nanoseconds since 1970.
+func purgeKey(at time.Time, id ID) []byte {
+	k := binary.BigEndian.AppendUint64(append(make([]byte, 0, 17), spacePurge), uint64(at.UnixNano()))
+	return binary.BigEndian.AppendUint64(k, uint64(id))
+}
+
+func parsePurgeKey(key []byte) (at time.Time, id ID, ok bool) {
+	if len(key) != 17 {
+		return time.Time{}, 0, false
+	}
+	return time.Unix(0, int64(binary.BigEndian.Uint64(key[1:]))).UTC(), ID(binary.BigEndian.Uint64(key[9:])), true
 }
 
 func actorKey(name string) []byte { return append([]byte{spaceActor}, name...) }

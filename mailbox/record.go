@@ -22,6 +22,7 @@ type record struct {
 	claim    claim       // of a CLAIMED message
 	parent   Ref         // of a staged message: the claim that it waits for
 	endedAt  time.Time   // of a closed message
+	purgeAt  time.Time   // of a closed message: when it may be removed, zero = never
 	failure  LastFailure // Category "" = none
 }
 
@@ -97,6 +98,7 @@ func (r *record) encode() []byte {
 		e.uint(uint64(r.parent.Token))
 	case Done, Dead, Parked:
 		e.time(r.endedAt)
+		e.time(r.purgeAt)
 	}
 	return e.seal()
 }
@@ -148,6 +150,7 @@ func decodeRecord(id ID, b []byte, names func([]byte) string) (*record, error) {
 		r.parent.Token = fence.Token(d.uint())
 	case Done, Dead, Parked:
 		r.endedAt = d.time()
+		r.purgeAt = d.time()
 	default:
 		return nil, corrupt(what, "its state is unknown")
 	}

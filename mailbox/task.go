@@ -148,6 +148,7 @@ func (b *Box) Unstart(ctx context.Context, h fence.Holder, ref Ref, ev Event) er
 		b.index.push(back.to, back.id, back.priority, back.dueAt, b.wall())
 	} else if back != nil {
 		b.ends.tell(back.id)
+		b.retention.ended(back.purgeAt)
 	}
 	b.journal.appended()
 	return nil

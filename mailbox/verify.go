@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/sovereign-run/sovereign/store"
 )
@@ -74,6 +75,9 @@ func (b *Box) Verify(ctx context.Context, found func(Problem)) (messages int64, 
 			if rec.open() != open {
 				problem(id.String(), "it is %s and lies with the wrong records", rec.state)
 			}
+			if !rec.purgeAt.IsZero() && r.Get(purgeKey(rec.purgeAt, id)) == nil {
+				problem(id.String(), "it is to be removed at %s and the index does not say so", rec.purgeAt.Format(time.RFC3339))
+			}
 			if open && r.Get(idKey(spaceClosed, id)) != nil {
 				problem(id.String(), "it has two records")
 			}
@@ -130,6 +134,16 @@ func (b *Box) Verify(ctx context.Context, found func(Problem)) (messages int64, 
 			}
 			if rec, err := b.get(r, id); err == nil && (rec == nil || rec.state != staged || rec.parent != parent) {
 				problem(id.String(), "the index calls it staged under %s, its record does not", parent.ID)
+			}
+		}},
+		{spacePurge, func(r store.Reader, k, _ []byte) {
+			at, id, ok := parsePurgeKey(k)
+			if !ok {
+				problem(fmt.Sprintf("key %q", k), "unreadable key")
+				return
+			}
+			if rec, err := b.get(r, id); err == nil && (rec == nil || !rec.purgeAt.Equal(at)) {
+				problem(id.String(), "the index says that it is to be removed at %s, its record does not", at.Format(time.RFC3339))
 			}
 		}},
 		{spaceKey, func(_ store.Reader, k, v []byte) {

@@ -24,9 +24,10 @@ func policy(a *config.Actor) mailbox.Actor {
 		Auto: a.Mode == config.Task || a.Claim.Renew == config.Auto,
 		Retry: mailbox.Retry{MaxAttempts: a.Retry.MaxAttempts, Initial: a.Retry.Initial, Max: a.Retry.Max,
 			Factor: a.Retry.Factor, Jitter: a.Retry.Jitter},
-		Park:    a.OnWorkerLost == config.ParkMessage,
-		Limit:   a.Inbox.Limit,
-		MaxBody: a.Inbox.MaxBody,
-		Reclaim: string(a.Reclaim),
+		Park:      a.OnWorkerLost == config.ParkMessage,
+		Limit:     a.Inbox.Limit,
+		MaxBody:   a.Inbox.MaxBody,
+		Reclaim:   string(a.Reclaim),
+		Retention: mailbox.Retention{Done: a.Retention.Done, Dead: a.Retention.Dead, Events: a.Retention.Events},
 	}
 }

@@ -90,6 +90,13 @@ func (o runOptions) serve(ctx context.Context, io streams, file *config.File, db
 		func(ctx context.Context) error { return wires.server.Serve(ctx, controlSocket, workerSocket) },
 		box.Run,
 		rec.Run,
+		func(ctx context.Context) error {
+			return tellClockSet(ctx, func() {
+				log.Warn("wall clock was set; due times are looked at anew")
+				box.Note(mailbox.Event{Kind: mailbox.EventClockSet, Text: "somebody set the wall clock; delayed messages follow it"})
+				box.WallStepped()
+			})
+		},
 	} {
 		g.Add(func() error { return unlessEnded(needed, part(needed)) }, func(error) {})
 	}

@@ -1,0 +1,240 @@
+package mailbox
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/sovereign-run/sovereign/refusal"
+	"github.com/sovereign-run/sovereign/store"
+)
+
+// Ended messages and events are kept as long as their actor's retention says and
+// then removed, in small transactions, at the time that is theirs: the index of
+// what may go (spacePurge) is ordered by time, and a timer waits for the first of
+// it.
+
+// retention is when the next removal is due.
+type retention struct {
+	mu   sync.Mutex // guards next
+	next time.Time  // what the timer waits for; zero: for nothing
+	wake chan struct{}
+}
+
+func newRetention() *retention { return &retention{wake: make(chan struct{}, 1)} }
+
+// ended says that a message has ended and may go at purgeAt (zero: never).
+func (r *retention) ended(purgeAt time.Time) {
+	if purgeAt.IsZero() {
+		return
+	}
+	r.mu.Lock()
+	sooner := r.next.IsZero() || purgeAt.Before(r.next)
+	r.mu.Unlock()
+	if sooner {
+		r.again()
+	}
+}
+
+// again has what may go looked at once more.
+func (r *retention) again() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (r *retention) waitsFor(next time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.next = next
+}
+
+// purgeAt is when a message that ended at endedAt may go, by the policy of its
+// actor; zero: never.
+func purgeAt(s State, endedAt time.Time, k Retention) time.Time {
+	keep := k.Done
+	switch s {
+	case Done:
+	case Dead:
+		keep = k.Dead
+	default:
+		return time.Time{}
+	}
+	if keep <= 0 {
+		return time.Time{}
+	}
+	return endedAt.Add(keep).UTC()
+}
+
+// schedulePurgeTx enters a message that has just ended into the index of what
+// may go.
+func (b *Box) schedulePurgeTx(tx store.Tx, rec *record) {
+	rec.purgeAt = purgeAt(rec.state, rec.endedAt, b.policy(rec.to).Retention)
+	if !rec.purgeAt.IsZero() {
+		tx.Put(purgeKey(rec.purgeAt, rec.id), []byte{0})
+	}
+}
+
+// retain removes what may go, until ctx ends.
+func (b *Box) retain(ctx context.Context) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		next, err := b.purgeDue(ctx)
+		pause := time.Duration(-1)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return
+		case err != nil:
+			b.log.Error("ended messages not removed", "err", err)
+			pause = restPause
+		case !next.IsZero():
+			// What goes within the same second goes together.
+			pause = max(time.Second, next.Sub(b.wall()))
+		}
+		b.retention.waitsFor(next)
+		var fire <-chan time.Time
+		if pause >= 0 {
+			timer.Reset(pause)
+			fire = timer.C
+		}
+		select {
+		case <-ctx.Done():
+		case <-fire:
+		case <-b.retention.wake:
+		}
+	}
+}
+
+// purgeStep bounds the messages removed between two looks at the index.
+const purgeStep = 256
+
+// purgeDue removes the messages and events that may go by now, and returns when
+// the next one may.
+func (b *Box) purgeDue(ctx context.Context) (next time.Time, err error) {
+	for {
+		now := b.wall()
+		type due struct {
+			id ID
+			at time.Time
+		}
+		var list []due
+		next = time.Time{}
+		err := b.store.View(ctx, func(r store.Reader) error {
+			list = list[:0]
+			r.Scan([]byte{spacePurge}, nil, func(k, _ []byte) bool {
+				at, id, ok := parsePurgeKey(k)
+				switch {
+				case !ok:
+					return true
+				case at.After(now):
+					next = at
+					return false
+				}
+				list = append(list, due{id, at})
+				return len(list) < purgeStep
+			})
+			return nil
+		})
+		if err != nil {
+			return next, err
+		}
+		if len(list) == 0 {
+			break
+		}
+		var all errgroup.Group
+		all.SetLimit(droppers)
+		for _, d := range list {
+			all.Go(func() error { return b.purge(ctx, d.id, d.at, now) })
+		}
+		if err := all.Wait(); err != nil {
+			return next, err
+		}
+	}
+	events, err := b.purgeEvents(ctx)
+	if next.IsZero() || !events.IsZero() && events.Before(next) {
+		next = events
+	}
+	return next, err
+}
+
+var errKeep = errors.New("kept")
+
+// purge removes one message whose time has come, unless its actor keeps messages
+// longer now than when it ended; then its time is set anew.
+func (b *Box) purge(ctx context.Context, id ID, at, now time.Time) error {
+	err := b.drop(ctx, id, "", func(rec *record) error {
+		if !rec.purgeAt.Equal(at) || purgeAt(rec.state, rec.endedAt, b.policy(rec.to).Retention).After(now) {
+			return errKeep
+		}
+		return nil
+	})
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, errKeep), refusal.Has(err, refusal.MessageMissing), refusal.Has(err, refusal.WrongState), refusal.Has(err, refusal.StoreCorrupt):
+	default:
+		return err
+	}
+	return b.store.Update(ctx, func(tx store.Tx) error {
+		tx.Delete(purgeKey(at, id))
+		rec, err := b.get(tx, id)
+		if err != nil || rec == nil || rec.open() || !rec.purgeAt.Equal(at) {
+			return nil // an index entry without its message, or an unreadable one: left to verify
+		}
+		b.schedulePurgeTx(tx, rec)
+		tx.Put(rec.key(), rec.encode())
+		return nil
+	})
+}
+
+// eventStep bounds the events removed by one transaction.
+const eventStep = 64
+
+// purgeEvents removes the events that are older than every declared actor keeps
+// them, and returns when the next one is. Where no actor sets a time all are kept.
+func (b *Box) purgeEvents(ctx context.Context) (next time.Time, err error) {
+	var keep time.Duration
+	for _, a := range b.actors.all() {
+		if !a.Removed {
+			keep = max(keep, a.Retention.Events)
+		}
+	}
+	if keep <= 0 {
+		return time.Time{}, nil
+	}
+	for {
+		before := b.wall().Add(-keep)
+		var keys [][]byte
+		err := b.store.View(ctx, func(r store.Reader) error {
+			keys, next = keys[:0], time.Time{}
+			r.Scan([]byte{spaceEvent}, nil, func(k, v []byte) bool {
+				ev, err := decodeEvent(binary.BigEndian.Uint64(k[1:]), v)
+				if err == nil && ev.At.After(before) {
+					next = ev.At.Add(keep)
+					return false
+				}
+				keys = append(keys, append([]byte(nil), k...))
+				return len(keys) < eventStep
+			})
+			return nil
+		})
+		if err != nil || len(keys) == 0 {
+			return next, err
+		}
+		err = b.store.Update(ctx, func(tx store.Tx) error {
+			for _, k := range keys {
+				tx.Delete(k)
+			}
+			return nil
+		})
+		if err != nil || len(keys) < eventStep {
+			return next, err
+		}
+	}
+}
