@@ -164,3 +164,37 @@ func freeze(t *testing.T, pid int) (thaw func()) {
 	t.Cleanup(func() { thaw(); os.Remove(dir) })
 	return thaw
 }
+
+// C12 after a crash: a leftover that does not die keeps its slot from starting, and
+// no other; once it is gone the slot starts.
+func TestKilledSupervisor_StuckLeftover(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes as long as a kill may take")
+	}
+	dir, pids := t.TempDir(), newFifo(t)
+	actors := []config.Actor{
+		shell("d", config.Daemon, `echo $$ >"$PIDS"; exec sleep 1000`, func(a *config.Actor) { a.Env = map[string]string{"PIDS": pids.path} }),
+		shell("other", config.Daemon, `exec sleep 1000`),
+	}
+	s := supervise(t, dir, nil, actors...)
+	pid := pids.pid()
+	s.line("d started")
+	s.line("other started")
+	thaw := freeze(t, pid)
+	s.kill()
+	w := open(t, dir, actors...).run()
+	st := w.slotWithin(2*patience, // its start waits for the kill
+		"d", "stuck", func(s supervisor.SlotStatus) bool { return s.State == "stuck" })
+	if !strings.Contains(st.Why, fmt.Sprint(pid)) {
+		t.Errorf("%+v", st)
+	}
+	w.state("other", "up")
+	if !alive(pid) {
+		t.Error("it was not frozen, and this test shows nothing")
+	}
+	thaw()
+	w.state("d", "up")
+	if alive(pid) {
+		t.Error("it lives beside its successor")
+	}
+}

@@ -52,7 +52,6 @@ func EndLeftovers(ctx context.Context, host *process.Host, leases *fence.Leases,
 			counts <- n
 			if err != nil {
 				faults <- leftoverFault{slot, err}
-				return nil
 			}
 			return nil
 		})
@@ -63,13 +62,14 @@ func EndLeftovers(ctx context.Context, host *process.Host, leases *fence.Leases,
 	for n := range counts {
 		ended += n
 	}
-	var problems []error
+	problems := []error{damaged}
 	for f := range faults {
 		if _, ok := errors.AsType[*process.StuckError](f.err); !ok {
 			problems = append(problems, fmt.Errorf("end the leftover of %s: %w", f.slot, f.err))
 			continue
 		}
 		stuck[f.slot] = f.err
+		delete(marks, string(found[f.slot].Process)) // it is known, and would be waited for again
 	}
 	n, err := host.EndMarked(ctx, func(mark string) bool { _, ours := marks[mark]; return ours })
 	ended += n
@@ -123,16 +123,13 @@ func (sup *Supervisor) holdLeftover(name fence.Slot, why error) {
 		s.publish()
 	})
 	sup.job(func(ctx context.Context) {
-		rec, _ := sup.records.all()
+		found, _ := sup.records.all()
+		rec := found[name]
 		for wait := insistFirst; ; wait = min(2*wait, time.Minute) {
-			timer := time.NewTimer(wait)
-			select {
-			case <-timer.C:
-			case <-sup.closing:
-				timer.Stop()
+			if !pause(ctx, wait) {
 				return
 			}
-			if _, err := sup.host.EndLeftover(ctx, rec[name].Identity, "", rec[name].Cgroup); err == nil {
+			if _, err := sup.host.EndLeftover(ctx, rec.Identity, string(rec.Process), rec.Cgroup); err == nil {
 				break
 			}
 		}

@@ -57,7 +57,7 @@ const patience = 10 * time.Second
 
 // world is one store with one supervisor at work on it.
 type world struct {
-	t    *testing.T
+	t    testing.TB
 	dir  string
 	db   *bolt.DB
 	box  *mailbox.Box
@@ -99,13 +99,13 @@ func recorded(a config.Actor) mailbox.Actor {
 }
 
 // open opens the store in dir.
-func open(t *testing.T, dir string, actors ...config.Actor) *world {
+func open(t testing.TB, dir string, actors ...config.Actor) *world {
 	t.Helper()
 	return openWith(t, dir, func(st store.Store) store.Store { return st }, actors...)
 }
 
 // openWith is open with something between the mailbox and the store.
-func openWith(t *testing.T, dir string, wrap func(store.Store) store.Store, actors ...config.Actor) *world {
+func openWith(t testing.TB, dir string, wrap func(store.Store) store.Store, actors ...config.Actor) *world {
 	t.Helper()
 	w := &world{t: t, dir: dir, log: &lines{}, ended: make(chan error, 1)}
 	logger := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -139,7 +139,7 @@ func openWith(t *testing.T, dir string, wrap func(store.Store) store.Store, acto
 
 // run starts a supervisor of actors on a store of its own. At the end of the test
 // it is stopped, and the store is verified.
-func run(t *testing.T, actors ...config.Actor) *world {
+func run(t testing.TB, actors ...config.Actor) *world {
 	t.Helper()
 	return open(t, t.TempDir(), actors...).run()
 }
@@ -263,7 +263,12 @@ func (w *world) all(actor, k string) (out []mailbox.Event) {
 // slot returns the status of one slot once match accepts it.
 func (w *world) slot(actor string, what string, match func(supervisor.SlotStatus) bool) supervisor.SlotStatus {
 	w.t.Helper()
-	limit := time.After(patience)
+	return w.slotWithin(patience, actor, what, match)
+}
+
+func (w *world) slotWithin(d time.Duration, actor, what string, match func(supervisor.SlotStatus) bool) supervisor.SlotStatus {
+	w.t.Helper()
+	limit := time.After(d)
 	for {
 		changed := w.sup.Changes()
 		for _, a := range w.sup.Status() {
@@ -296,7 +301,7 @@ func alive(pid int) bool {
 
 // fifo is where children say something to the test: each line is one word.
 type fifo struct {
-	t    *testing.T
+	t    testing.TB
 	path string
 	said chan string
 }
