@@ -24,17 +24,19 @@ const module = "github.com/sovereign-run/sovereign/"
 // engine, which only the program opens. A package that is not listed fails
 // the test.
 var allowed = map[string][]string{
-	"refusal":             {},
-	"guard":               {},
-	"protocol":            {"refusal"},
-	"config":              {"refusal"},
-	"store":               {},
-	"store/bolt":          {"store", "refusal"},
-	"store/storetest":     {"store", "refusal"},
-	"fence":               {"store", "refusal"},
-	"mailbox":             {"fence", "store", "refusal"},
-	"mailbox/mailboxtest": {"mailbox", "fence", "store", "store/bolt", "refusal"},
-	"recovery":            {"mailbox", "fence", "refusal"},
+	"refusal":               {},
+	"guard":                 {},
+	"protocol":              {"refusal"},
+	"config":                {"refusal"},
+	"store":                 {},
+	"store/bolt":            {"store", "refusal"},
+	"store/storetest":       {"store", "refusal"},
+	"store/powercut":        {},
+	"store/powercut/lazyfs": {},
+	"fence":                 {"store", "refusal"},
+	"mailbox":               {"fence", "store", "refusal"},
+	"mailbox/mailboxtest":   {"mailbox", "fence", "store", "store/bolt", "refusal"},
+	"recovery":              {"mailbox", "fence", "refusal"},
 	"supervisor": {"recovery", "mailbox", "fence", "config", "protocol", "refusal",
 		"supervisor/process", "supervisor/capture"},
 	"supervisor/process": {"refusal"},
@@ -47,12 +49,13 @@ var allowed = map[string][]string{
 
 // only says which packages may import what lies outside.
 var only = map[string][]string{
-	"github.com/spf13/cobra": {"cmd/sovereign"},
-	"github.com/spf13/pflag": {"cmd/sovereign"},
-	"github.com/oklog/run":   {"cmd/sovereign"},
-	"go.etcd.io/bbolt":       {"store/bolt"},
-	"go.yaml.in/yaml/v4":     {"config"},
-	"testing":                {"mailbox/mailboxtest", "store/storetest"},
+	"github.com/spf13/cobra":    {"cmd/sovereign"},
+	"github.com/spf13/pflag":    {"cmd/sovereign"},
+	"github.com/oklog/run":      {"cmd/sovereign"},
+	"go.etcd.io/bbolt":          {"store/bolt"},
+	"github.com/hanwen/go-fuse": {"store/powercut/lazyfs"},
+	"go.yaml.in/yaml/v4":        {"config"},
+	"testing":                   {"mailbox/mailboxtest", "store/storetest"},
 }
 
 type pkg struct {
