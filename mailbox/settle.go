@@ -254,6 +254,11 @@ func (b *Box) repeatTx(r store.Reader, h fence.Holder, ref Ref, o Outcome, why e
 	if receipt.verb != verbStatus(o.Verdict) {
 		return nil, why
 	}
+	return b.ownSettleTx(r, ref)
+}
+
+// ownSettleTx is what a settle that was made before under ref answered.
+func (b *Box) ownSettleTx(r store.Reader, ref Ref) (*Settled, error) {
 	rec, err := b.mustGet(r, ref.ID)
 	if err != nil {
 		return nil, err

@@ -160,19 +160,28 @@ func (b *Box) Unstart(ctx context.Context, h fence.Holder, ref Ref, ev Event) er
 // still on record but not live is ended as stale_completion, whose outcome is
 // unreported (P4.7); the lease is released where it is still the task's; a
 // stale_completion event says so; and the refusal (fencing_token_stale,
-// lease_expired, actor_lease_lost, …) is returned after that is durable.
+// lease_expired, actor_lease_lost, …) is returned after that is durable. A task that
+// settled its claim itself before it ended has had its say: nothing of o is
+// committed, and that is no refusal.
 func (b *Box) EndTask(ctx context.Context, h fence.Holder, ref Ref, o Outcome) (Settled, error) {
 	at, random := b.wall().UTC(), b.random()
 	var end ending
 	var refused error
 	var ended bool
+	var own *Settled // what the task itself had settled before it ended
 	err := b.store.Update(store.Essential(ctx), func(tx store.Tx) error {
-		end, refused, ended = ending{}, nil, false
+		end, refused, ended, own = ending{}, nil, false, nil
 		rec, err := b.currentTx(tx, h, ref, b.leases.Now())
 		switch {
 		case err == nil:
 		case refusal.Of(err).Category == refusal.Failed, refusal.Has(err, refusal.StoreCorrupt):
 			return err
+		case refusal.Has(err, refusal.AlreadySettled):
+			// The task said itself how it ended: that stands, whatever its exit
+			// status.
+			if own, err = b.ownSettleTx(tx, ref); err != nil {
+				return err
+			}
 		default:
 			refused = err
 			if rec, err = b.get(tx, ref.ID); err != nil {
@@ -205,6 +214,9 @@ func (b *Box) EndTask(ctx context.Context, h fence.Holder, ref Ref, o Outcome) (
 	}
 	b.leases.Drop(h.Slot, h.Token)
 	b.index.unhold(ref)
+	if own != nil {
+		return *own, nil
+	}
 	if !ended {
 		b.journal.appended()
 		return Settled{}, refused

@@ -19,21 +19,29 @@ func (sup *Supervisor) Cancel(ctx context.Context, id mailbox.ID) (mailbox.Detai
 	if err != nil {
 		return mailbox.Detail{}, err
 	}
-	if !work.Running {
-		return sup.box.Show(ctx, id)
+	if work.Running {
+		if err := sup.EndCancelled(ctx, work.Holder, work.Ref); err != nil {
+			return mailbox.Detail{}, err
+		}
 	}
+	return sup.box.Show(ctx, id)
+}
+
+// EndCancelled sees to it that an attempt which the mailbox has marked cancelled
+// ends, and returns once it has. Where ctx ends first, it goes on.
+func (sup *Supervisor) EndCancelled(ctx context.Context, h fence.Holder, ref mailbox.Ref) error {
 	ended := make(chan struct{})
 	if !sup.job(func(ctx context.Context) {
 		defer close(ended)
-		sup.enforce(ctx, work.Holder, work.Ref)
+		sup.enforce(ctx, h, ref)
 	}) {
-		return mailbox.Detail{}, stoppingNow()
+		return stoppingNow()
 	}
 	select {
 	case <-ended:
-		return sup.box.Show(ctx, id)
+		return nil
 	case <-ctx.Done():
-		return mailbox.Detail{}, context.Cause(ctx)
+		return context.Cause(ctx)
 	}
 }
 

@@ -66,9 +66,8 @@ func (o operator) noted(err error, kind, actor string) error {
 }
 
 // Cancel ends a running attempt that the mailbox has marked cancelled.
-func (o operator) Cancel(ctx context.Context, _ fence.Holder, ref mailbox.Ref) error {
-	_, err := o.Supervisor.Cancel(ctx, ref.ID)
-	return err
+func (o operator) Cancel(ctx context.Context, h fence.Holder, ref mailbox.Ref) error {
+	return o.Supervisor.EndCancelled(ctx, h, ref)
 }
 
 // channels gives the supervisor the server that is made after it: the server

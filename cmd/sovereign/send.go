@@ -160,7 +160,7 @@ func (o sendOptions) tell(io streams, to string, sent protocol.SendResult, claim
 	switch {
 	case sent.Duplicate:
 		fmt.Fprintln(io.err, "the same message was sent before; nothing new was sent")
-	case claim != nil:
+	case claim != nil && isTerminal(io.err): // in a task, stderr is its log
 		fmt.Fprintf(io.err, "staged until %s completes\n", claim.ID)
 	case sent.Recipient != "":
 		fmt.Fprintf(io.err, "it waits: %s is %s\n", to, printable(sent.Recipient))
