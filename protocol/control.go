@@ -204,6 +204,7 @@ type LeasesReset struct {
 type Verified struct {
 	Messages int64     `json:"messages"`
 	Problems []Problem `json:"problems"`
+	More     int64     `json:"more,omitempty"` // problems beyond those listed
 }
 
 // A Problem is one finding.

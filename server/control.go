@@ -41,6 +41,7 @@ type Control struct {
 	supervisor Supervisor // nil: the store is stopped
 	version    string
 	data       string
+	storage    Storage // nil: the database itself is not asked
 }
 
 // NewControl returns the handler of people's requests. A nil supervisor means
@@ -67,7 +68,7 @@ func (c *Control) handle(run, wait context.Context, in *call) answer {
 	if !ok {
 		return unknownMethod(in.req.Method)
 	}
-	result, err := m(c, asking{run: run, wait: wait, waiting: in.waiting, bulky: in.bulky}, in.req.Method, in.req.Params)
+	result, err := m(c, asking{run: run, wait: wait, waiting: in.waiting, bulky: in.bulky, tell: in.tell}, in.req.Method, in.req.Params)
 	if err != nil {
 		return refuse(err)
 	}
@@ -78,6 +79,7 @@ type asking struct {
 	run, wait context.Context
 	waiting   func() (done func(), err error) // see call
 	bulky     func() error
+	tell      func(method string, params any) (sent bool) // nil in process
 }
 
 type request func(c *Control, in asking, method string, params json.RawMessage) (any, error)
@@ -118,6 +120,7 @@ var requests = map[string]request{
 	protocol.MethodLeasesList:  on((*Control).leasesList),
 	protocol.MethodLeasesReset: on((*Control).leasesReset),
 	protocol.MethodVerify:      on((*Control).verify),
+	protocol.MethodBackup:      on((*Control).backup),
 }
 
 func (c *Control) hello(asking, protocol.Empty) (any, error) {
@@ -165,15 +168,6 @@ func (c *Control) leasesReset(in asking, p protocol.LeasesResetParams) (any, err
 		}
 	}
 	return out, nil
-}
-
-func (c *Control) verify(in asking, _ protocol.Empty) (any, error) {
-	out := protocol.Verified{Problems: []protocol.Problem{}}
-	var err error
-	out.Messages, err = c.box.Verify(in.run, func(p mailbox.Problem) {
-		out.Problems = append(out.Problems, protocol.Problem{What: p.What, Where: p.Where})
-	})
-	return out, err
 }
 
 // noSupervisor refuses what only a running supervisor can do.

@@ -103,6 +103,12 @@ func (c *call) fit(sizes []int) int {
 	return len(sizes)
 }
 
+// tell sends a notification ahead of the call's answer and reports whether it
+// went out.
+func (c *call) tell(method string, params any) (sent bool) {
+	return c.link.send(protocol.Notification{JSONRPC: "2.0", Method: method, Params: params})
+}
+
 // waiting says that the call is about to wait: from now on it is no longer one
 // of those that hold up others. It is refused, unavailable, where too many of
 // the connection wait already. The caller calls done when it has waited.

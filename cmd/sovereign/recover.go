@@ -74,6 +74,7 @@ type reconciliation struct {
 	Stuck          []string       `json:"stuck"`           // slots of which something does not die
 	ExpiredLeases  []string       `json:"expired_leases"`  // slots
 	DamagedLeases  []string       `json:"damaged_leases"`  // slots
+	Parked         []recoveredRef `json:"parked"`          // after a restore or an accepted rollback
 	Swept          []recoveredRef `json:"swept"`
 	Recovered      []recoveredRef `json:"recovered"`
 	Released       []string       `json:"released"` // slots
@@ -105,11 +106,17 @@ func reconcile(ctx context.Context, db *bolt.DB, data string, log *slog.Logger) 
 	if err != nil {
 		return reconciliation{}, err
 	}
+	parked, err := box.ParkRestored(ctx, db.Epoch())
+	if err != nil {
+		return reconciliation{}, err
+	}
 	report, err := recovery.New(box, recovery.NewWorkspaces(data), log).Reconcile(ctx)
 	if err != nil {
 		return reconciliation{}, err
 	}
-	return told(ended, stuck, report), nil
+	done := told(ended, stuck, report)
+	done.Parked = refs(parked)
+	return done, nil
 }
 
 // told is a report as programs read it: lists are never null.
@@ -143,10 +150,14 @@ func refs(list []mailbox.Ref) []recoveredRef {
 	return out
 }
 
+// empty says that there was nothing to do.
+func (r reconciliation) empty() bool {
+	return r.LeftoversEnded+len(r.Stuck)+len(r.ExpiredLeases)+len(r.DamagedLeases)+len(r.Parked)+len(r.Swept)+
+		len(r.Recovered)+len(r.Released)+len(r.Workspaces) == 0
+}
+
 func (r reconciliation) print(w io.Writer) error {
-	lines := 0
 	say := func(format string, args ...any) {
-		lines++
 		fmt.Fprintf(w, format+"\n", args...)
 	}
 	if r.LeftoversEnded > 0 {
@@ -161,6 +172,9 @@ func (r reconciliation) print(w io.Writer) error {
 	for _, s := range r.DamagedLeases {
 		say("lease of %s cannot be read: sovereign lease reset %s", s, s)
 	}
+	for _, ref := range r.Parked {
+		say("parked %s, token %s: it was claimed, and how that ended is not known", ref.ID, ref.Token)
+	}
 	for _, ref := range r.Swept {
 		say("swept %s, token %s: its claim had expired", ref.ID, ref.Token)
 	}
@@ -173,7 +187,7 @@ func (r reconciliation) print(w io.Writer) error {
 	for _, path := range r.Workspaces {
 		say("reclaimed %s", printable(path))
 	}
-	if lines == 0 {
+	if r.empty() {
 		say("nothing to recover")
 	}
 	return nil

@@ -40,6 +40,13 @@ func (o runOptions) serve(ctx context.Context, io streams, file *config.File, db
 		return err
 	}
 	defer func() { err = errors.Join(err, box.Close()) }()
+	// What a restore that was interrupted has not parked yet, before anything is
+	// granted.
+	if parked, err := box.ParkRestored(ctx, db.Epoch()); err != nil {
+		return err
+	} else if len(parked) > 0 {
+		log.Warn("messages parked: the store was restored or rolled back", "messages", len(parked))
+	}
 	if err := box.SetActors(ctx, policies(file.Actors)); err != nil {
 		return err
 	}
@@ -75,7 +82,7 @@ func (o runOptions) serve(ctx context.Context, io streams, file *config.File, db
 	sup := supervisor.New(file.Actors, box, rec, host, supervisor.Options{Data: file.Data, Socket: workerSocket.Path(),
 		Attacher: wires, Console: console, Environ: os.Environ(), Failed: db.Failed(), Log: log})
 	people := operator{Supervisor: sup, box: box, config: file.Path, started: time.Now()}
-	wires.server = server.New(box, server.NewControl(box, people, thisBuild().Version, file.Data), sup, log)
+	wires.server = server.New(box, server.NewControl(box, people, thisBuild().Version, file.Data).WithStorage(db), sup, log)
 
 	o.greet(io.err, file)
 	var g oklog.Group

@@ -31,7 +31,14 @@ func openStore(ctx context.Context, data string, how access) (*openedStore, erro
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return &openedStore{db: db, box: box, handler: server.NewControl(box, nil, thisBuild().Version, data)}, nil
+	if how == toWrite {
+		// What a restore that was interrupted has not parked yet.
+		if _, err := box.ParkRestored(ctx, db.Epoch()); err != nil {
+			return nil, errors.Join(err, box.Close(), db.Close())
+		}
+	}
+	handler := server.NewControl(box, nil, thisBuild().Version, data).WithStorage(db)
+	return &openedStore{db: db, box: box, handler: handler}, nil
 }
 
 // leasesOf are the leases of a store, on its own lease clock.
@@ -66,23 +73,28 @@ func (o *openedStore) Close() error { return errors.Join(o.box.Close(), o.db.Clo
 // answers on the socket it is refused at once, store_locked; a command that holds
 // the lock for a moment is waited for.
 func openAlone(ctx context.Context, data string, options bolt.Options) (*bolt.DB, error) {
+	return alone(ctx, data, func() (*bolt.DB, error) { return bolt.Open(data, options) })
+}
+
+// alone calls open, which takes the lock of the store, as openAlone does.
+func alone[T any](ctx context.Context, data string, open func() (T, error)) (opened T, err error) {
 	deadline := time.Now().Add(connectFor)
 	pause := firstPause
 	for {
-		db, err := bolt.Open(data, options)
+		opened, err = open()
 		if err == nil || !refusal.Has(err, refusal.StoreLocked) {
-			return db, err
+			return opened, err
 		}
 		if conn, dialErr := server.Dial(data); dialErr == nil {
 			_ = conn.Close()
-			return nil, refusal.New(refusal.StoreLocked, "another supervisor runs on "+data, refusal.Of(err).Why,
+			return opened, refusal.New(refusal.StoreLocked, "another supervisor runs on "+data, refusal.Of(err).Why,
 				"see `sovereign status`; stop it with `sovereign shutdown`, or give another --data").Because(err)
 		}
 		if time.Now().Add(pause).After(deadline) {
-			return nil, err
+			return opened, err
 		}
 		if err := wait(ctx, pause); err != nil {
-			return nil, err
+			return opened, err
 		}
 		pause = min(2*pause, longestWait)
 	}
