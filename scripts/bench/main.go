@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A bench is one run of the program: its sizes, and where it works.
+type bench struct {
+	sovereign string // the program under test
+	dir       string // scratch, removed at the end
+	rounds    int
+
+	alone    int // round trips of one client, each round
+	crowd    int // messages of the 64 + 64 clients, each round
+	kills    int // of the redelivery, for each row
+	backlog  int
+	actors   []int
+	idle     time.Duration
+	restarts int
+	tasks    int
+}
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	b := bench{rounds: 3, alone: 1000, crowd: 20_000, kills: 100, backlog: 100_000,
+		actors: []int{1, 100, 1000}, idle: time.Minute, restarts: 50, tasks: 2000}
+	parts := flag.String("part", "trips,redelivery,idle,tasks,cost", "what to measure, with commas between")
+	quick := flag.Bool("quick", false, "small sizes: does it run, not how fast")
+	scratch := flag.String("dir", os.TempDir(), "where the scratch folder is made: on the disk to be measured")
+	flag.StringVar(&b.sovereign, "sovereign", "", "the program under test (scripts/bench/run builds it)")
+	flag.IntVar(&b.rounds, "rounds", b.rounds, "rounds of each system in trips and tasks")
+	flag.IntVar(&b.alone, "alone", b.alone, "round trips of one client in each round")
+	flag.IntVar(&b.crowd, "crowd", b.crowd, "messages of 64 + 64 clients in each round")
+	flag.DurationVar(&b.idle, "idle", b.idle, "how long the idle supervisor is watched")
+	flag.Parse()
+	if *quick {
+		b.rounds, b.alone, b.crowd, b.kills, b.backlog = 1, 100, 1000, 10, 2000
+		b.actors, b.idle, b.restarts, b.tasks = []int{1, 20}, 2*time.Second, 5, 100
+	}
+	if b.sovereign == "" {
+		return errors.New("-sovereign is not given: use scripts/bench/run, which builds it")
+	}
+	var err error
+	if b.sovereign, err = filepath.Abs(b.sovereign); err != nil {
+		return err
+	}
+	// A short name: the paths of sockets are limited.
+	if b.dir, err = os.MkdirTemp(*scratch, "sb"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(b.dir)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+
+	fmt.Printf("%s, %d cores, %s, load average %s\n", time.Now().Format("2006-01-02 15:04"), runtime.NumCPU(), runtime.Version(), load())
+	all := map[string]func(context.Context) error{
+		"trips": b.trips, "redelivery": b.redelivery, "idle": b.idleActors, "tasks": b.taskRate, "cost": b.cost}
+	for part := range strings.SplitSeq(*parts, ",") {
+		measure, ok := all[part]
+		if !ok {
+			return fmt.Errorf("there is no part %q; see go doc ./scripts/bench", part)
+		}
+		fmt.Printf("\n## %s, load average %s\n\n", part, load())
+		if err := measure(ctx); err != nil {
+			return fmt.Errorf("%s: %w", part, err)
+		}
+	}
+	fmt.Printf("\nload average at the end %s\n", load())
+	return nil
+}
+
+// folder makes a new folder in the scratch folder.
+func (b *bench) folder() (string, error) { return os.MkdirTemp(b.dir, "r") }
+
+// load is the machine's load average over 1 minute, "?" where it cannot be told.
+func load() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "?"
+	}
+	one, _, _ := strings.Cut(string(text), " ")
+	return one
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+)
+
+// A contender is one way to do round trips.
+type contender struct {
+	name  string
+	next  bool // complete and claim in one exchange
+	start func(ctx context.Context, workers int) (broker, error)
+}
+
+// contenders are the product's and those peers that are installed.
+func (b *bench) contenders() []contender {
+	ours := func(sdk bool) func(context.Context, int) (broker, error) {
+		return func(ctx context.Context, n int) (broker, error) { return b.product(ctx, n, sdk) }
+	}
+	all := []contender{
+		{name: "in process", start: b.inProcess},
+		{name: "sockets", start: ours(false)},
+		{name: "sockets, complete+next", start: ours(false), next: true},
+		{name: "sockets, Go SDK", start: ours(true)},
+	}
+	redis := func(context.Context, int) (broker, error) { return b.redis() }
+	if _, err := exec.LookPath("redis-server"); err == nil {
+		all = append(all, contender{name: "Redis, always", start: redis},
+			contender{name: "Redis, complete+next", start: redis, next: true})
+	} else {
+		fmt.Println("Redis is left out: redis-server is not installed (apt-get install redis-server)")
+	}
+	if _, err := exec.LookPath("beanstalkd"); err == nil {
+		all = append(all, contender{name: "beanstalkd -f0",
+			start: func(context.Context, int) (broker, error) { return b.beanstalkd() }})
+	} else {
+		fmt.Println("beanstalkd is left out: it is not installed (apt-get install beanstalkd)")
+	}
+	return all
+}
+
+func (b *bench) inProcess(ctx context.Context, _ int) (broker, error) {
+	dir, err := b.folder()
+	if err != nil {
+		return nil, err
+	}
+	return openStore(ctx, dir)
+}
+
+// A standing is what the rounds found of one contender.
+type standing struct{ rate, whole, whole99, send, send99, claim, done, cpu series }
+
+func (s *standing) add(t trip) {
+	s.rate = append(s.rate, t.rate)
+	s.whole, s.whole99 = append(s.whole, t.whole.at(0.5)), append(s.whole99, t.whole.at(0.99))
+	s.send, s.send99 = append(s.send, t.send.at(0.5)), append(s.send99, t.send.at(0.99))
+	s.claim, s.done = append(s.claim, t.claim.at(0.5)), append(s.done, t.done.at(0.5))
+	s.cpu = append(s.cpu, t.cpu)
+}
+
+// trips measures round trips: all contenders take turns.
+func (b *bench) trips(ctx context.Context) error {
+	all := b.contenders()
+	one, many := make([]standing, len(all)), make([]standing, len(all))
+	for range b.rounds {
+		for i, c := range all {
+			if !c.next { // alone there is nothing next
+				if err := b.turn(ctx, c, 1, &one[i], func(s broker) (trip, error) { return alone(ctx, s, b.alone) }); err != nil {
+					return err
+				}
+			}
+			if err := b.turn(ctx, c, side, &many[i], func(s broker) (trip, error) { return crowded(ctx, s, b.crowd, c.next) }); err != nil {
+				return err
+			}
+		}
+	}
+	fmt.Printf("1 client, body of 1 KiB, %d round trips in each of %d rounds; times in ms\n\n", b.alone, b.rounds)
+	t := newTable("", "round trips/s", "p50", "p99", "send", "claim", "complete", "CPU µs/msg", "x Redis", "x beanstalkd")
+	redis, beanstalkd := rateOf(all, one, "Redis, always"), rateOf(all, one, "beanstalkd -f0")
+	for i, c := range all {
+		if s := one[i]; !c.next {
+			t.row(c.name, s.rate.String(), s.whole.String(), s.whole99.String(), s.send.String(), s.claim.String(), s.done.String(),
+				cpuCell(s.cpu), ratio(s.rate, redis), ratio(s.rate, beanstalkd))
+		}
+	}
+	t.end()
+	fmt.Printf("\n%d senders and %d workers, body of 1 KiB, %d messages in each of %d rounds; times in ms\n\n", side, side, b.crowd, b.rounds)
+	t = newTable("", "messages/s", "send p50", "send p99", "CPU µs/msg", "x Redis", "x beanstalkd")
+	redis, beanstalkd = rateOf(all, many, "Redis, always"), rateOf(all, many, "beanstalkd -f0")
+	for i, c := range all {
+		s := many[i]
+		t.row(c.name, s.rate.String(), s.send.String(), s.send99.String(), cpuCell(s.cpu), ratio(s.rate, redis), ratio(s.rate, beanstalkd))
+	}
+	t.end()
+	return nil
+}
+
+// turn starts a contender afresh, measures it once, and ends it.
+func (b *bench) turn(ctx context.Context, c contender, workers int, to *standing, measure func(broker) (trip, error)) error {
+	s, err := c.start(ctx, workers)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.name, err)
+	}
+	t, err := measure(s)
+	if err = errors.Join(err, s.stop()); err != nil {
+		return fmt.Errorf("%s: %w", c.name, err)
+	}
+	to.add(t)
+	return nil
+}
+
+func rateOf(all []contender, found []standing, name string) series {
+	for i, c := range all {
+		if c.name == name {
+			return found[i].rate
+		}
+	}
+	return nil
+}
+
+// ratio is how many times a peer's median rate ours is.
+func ratio(ours, peer series) string {
+	if len(peer) == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", ours.median()/peer.median())
+}
+
+// cpuCell leaves out what cannot be told from the clients.
+func cpuCell(s series) string {
+	if s.median() == 0 {
+		return "-"
+	}
+	return s.String()
+}
