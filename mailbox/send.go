@@ -35,29 +35,21 @@ const (
 // unknown_actor, message_too_large, inbox_full, bad_request, disk_full. On
 // return without an error the message is on disk.
 func (b *Box) Send(ctx context.Context, m Outgoing) (Sent, error) {
-	now := b.wall()
-	d, err := b.draft(m, now)
-	if err != nil {
-		return Sent{}, err
-	}
-	var sent Sent
-	err = b.store.Update(ctx, func(tx store.Tx) (err error) {
-		sent, err = b.sendTx(tx, d, New, Ref{})
-		return err
-	})
-	if err != nil {
-		return Sent{}, err
-	}
-	if !sent.Duplicate {
-		b.index.push(d.to, sent.ID, d.priority, d.dueAt, now)
-	}
-	return sent, nil
+	return b.send(ctx, m, func(store.Tx) error { return nil })
 }
 
 // SendFenced is Send for a worker, whose lease must be current and unexpired in
 // the transaction that sends (P2.6). From is the holder's actor.
 func (b *Box) SendFenced(ctx context.Context, h fence.Holder, m Outgoing) (Sent, error) {
 	m.From = h.Slot.Actor
+	return b.send(ctx, m, func(tx store.Tx) error {
+		_, err := b.leases.CheckTx(tx, h, b.leases.Now())
+		return err
+	})
+}
+
+// send is Send if allowed agrees in the transaction that sends.
+func (b *Box) send(ctx context.Context, m Outgoing, allowed func(store.Tx) error) (Sent, error) {
 	now := b.wall()
 	d, err := b.draft(m, now)
 	if err != nil {
@@ -65,7 +57,7 @@ func (b *Box) SendFenced(ctx context.Context, h fence.Holder, m Outgoing) (Sent,
 	}
 	var sent Sent
 	err = b.store.Update(ctx, func(tx store.Tx) (err error) {
-		if _, err := b.leases.CheckTx(tx, h, b.leases.Now()); err != nil {
+		if err := allowed(tx); err != nil {
 			return err
 		}
 		sent, err = b.sendTx(tx, d, New, Ref{})
