@@ -27,6 +27,7 @@ var roles = map[string]func(args []string){
 	"hold":    hold,
 	"die":     die,
 	"limited": limited,
+	"replace": replace,
 }
 
 func TestMain(m *testing.M) {

@@ -1,5 +1,7 @@
 package bolt
 
+import "runtime"
+
 // WithSteps returns o with a hook that is called after each step of opening,
 // moving the mark and closing that a crash could follow.
 func WithSteps(o Options, reached func(step string)) Options {
@@ -11,3 +13,16 @@ func WithSteps(o Options, reached func(step string)) Options {
 func SkipTo(db *DB, token, sequence uint64) { db.state.token, db.state.sequence = token, sequence }
 
 const MarkBlock = markBlock
+
+// WaitQueued returns once n calls wait behind the one that runs.
+func WaitQueued(db *DB, n int) {
+	for {
+		db.group.mu.Lock()
+		queued := len(db.group.queue)
+		db.group.mu.Unlock()
+		if queued >= n {
+			return
+		}
+		runtime.Gosched()
+	}
+}

@@ -77,11 +77,12 @@ type appended struct {
 	last  uint64
 }
 
-// last returns where the last number of space is kept, making room for it.
+// last returns where the last number of space is kept, making room for it. A space
+// that is used for the first time begins with the epoch, like all others.
 func (s *state) last(space byte) *uint64 {
 	i, ok := slices.BinarySearchFunc(s.appended, space, func(a appended, b byte) int { return int(a.space) - int(b) })
 	if !ok {
-		s.appended = slices.Insert(s.appended, i, appended{space: space})
+		s.appended = slices.Insert(s.appended, i, appended{space: space, last: s.epoch << epochShift})
 	}
 	return &s.appended[i].last
 }

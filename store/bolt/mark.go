@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 )
 
 // markBlock is how far the mark is kept ahead of the numbers in use: one synced
@@ -126,4 +128,21 @@ func syncDir(dir string) error {
 		return err
 	}
 	return errors.Join(d.Sync(), d.Close())
+}
+
+// syncAncestors makes the names of dir and of the folders above it durable, which
+// Open may have created. Folders that we may not read or that cannot be synced are
+// left out: they are not of our making.
+func syncAncestors(dir string) error {
+	at, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	for at != filepath.Dir(at) {
+		at = filepath.Dir(at)
+		if err := syncDir(at); errors.Is(err, unix.EIO) || errors.Is(err, unix.ENOSPC) {
+			return err
+		}
+	}
+	return nil
 }

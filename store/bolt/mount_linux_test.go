@@ -23,8 +23,20 @@ func mountTmpfs(t *testing.T, dir string) {
 	})
 }
 
-// mountExt4 mounts a small ext4 on dir for the time of the test.
+// mountExt4 mounts 6 MiB of ext4 without a journal on dir for the time of the test.
 func mountExt4(t *testing.T, dir string) {
+	t.Helper()
+	mountImage(t, dir, 6<<20, "^has_journal")
+}
+
+// mountJournaled mounts 10 MiB of ext4 on dir for the time of the test. It gives
+// freed blocks to others only when its journal has been written.
+func mountJournaled(t *testing.T, dir string) {
+	t.Helper()
+	mountImage(t, dir, 10<<20, "has_journal")
+}
+
+func mountImage(t *testing.T, dir string, size int64, feature string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("mounting needs root")
@@ -33,11 +45,11 @@ func mountExt4(t *testing.T, dir string) {
 	if err := os.WriteFile(image, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Truncate(image, 6<<20); err != nil {
+	if err := os.Truncate(image, size); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
-		{"mkfs.ext4", "-q", "-F", "-O", "^has_journal", image},
+		{"mkfs.ext4", "-q", "-F", "-O", feature, image},
 		{"mount", "-o", "loop", image, dir},
 	} {
 		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
@@ -49,4 +61,12 @@ func mountExt4(t *testing.T, dir string) {
 			t.Errorf("unmount: %v", err)
 		}
 	})
+}
+
+// remountReadOnly makes the disk mounted on dir read-only.
+func remountReadOnly(t *testing.T, dir string) {
+	t.Helper()
+	if err := syscall.Mount("", dir, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
+		t.Fatalf("remount: %v", err)
+	}
 }

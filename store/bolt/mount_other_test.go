@@ -13,3 +13,13 @@ func mountExt4(t *testing.T, dir string) {
 	t.Helper()
 	t.Skip("a small disk is made only on Linux")
 }
+
+func mountJournaled(t *testing.T, dir string) {
+	t.Helper()
+	t.Skip("a small disk is made only on Linux")
+}
+
+func remountReadOnly(t *testing.T, dir string) {
+	t.Helper()
+	t.Skip("a disk is remounted only on Linux")
+}

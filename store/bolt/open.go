@@ -202,6 +202,11 @@ func (db *DB) openForWriting() error {
 // create puts an empty database into the folder, under the mark m.
 func (db *DB) create(m mark) error {
 	doing := "create the store in " + db.dir
+	// 0. The name of the folder itself. It comes first: once there is a database,
+	// nobody comes here again.
+	if err := syncAncestors(db.dir); err != nil {
+		return fileRefusal(doing, err)
+	}
 	if m.generation == 0 {
 		// 1. The mark of a store that was never used. A crash after it leaves a
 		// mark without a database, of generation 0: planCreation starts over.
