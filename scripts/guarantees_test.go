@@ -1,0 +1,70 @@
+package scripts_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Every property of the contract is named in docs/guarantees.md, and every test
+// and script named there exists.
+func TestGuarantees_NameEveryProperty(t *testing.T) {
+	contract, err := os.ReadFile("../docs/contract.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../docs/guarantees.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	section := ""
+	item := regexp.MustCompile(`^(\d+)\. `)
+	for line := range strings.Lines(string(contract)) {
+		if rest, ok := strings.CutPrefix(line, "## P"); ok {
+			section, _, _ = strings.Cut(rest, ".")
+			if !strings.Contains(string(page), "| P"+section) {
+				t.Errorf("P%s is not in docs/guarantees.md", section)
+			}
+		}
+		if m := item.FindStringSubmatch(line); m != nil && section != "" {
+			if p := "| P" + section + "." + m[1] + " |"; !strings.Contains(string(page), p) {
+				t.Errorf("P%s.%s is not in docs/guarantees.md", section, m[1])
+			}
+		}
+	}
+
+	names := map[string]bool{}
+	declared := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)`)
+	err = filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range declared.FindAllSubmatch(text, -1) {
+			names[string(m[1])] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile("`\\w+\\.((?:Test|Fuzz)\\w+)`").FindAllStringSubmatch(string(page), -1) {
+		if !names[m[1]] {
+			t.Errorf("docs/guarantees.md names %s, and there is no such test", m[1])
+		}
+	}
+	for line := range strings.Lines(string(page)) {
+		_, after, ok := strings.Cut(line, "script")
+		if !ok || !strings.HasPrefix(line, "| P") {
+			continue
+		}
+		for _, m := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(after, -1) {
+			if _, err := os.Stat(filepath.Join("../cmd/sovereign/testdata/script", m[1]+".txtar")); err != nil {
+				t.Errorf("docs/guarantees.md: %v", err)
+			}
+		}
+	}
+}
