@@ -92,8 +92,8 @@ func (r *reserve) release() bool {
 		return false
 	}
 	r.held = false
-	// The sync is not for the file's sake: a journal gives freed blocks to others
-	// only once it has been written.
+	// The sync is not for the file's sake: with a journal, freed blocks may be kept
+	// from others until it has been written.
 	return errors.Join(r.file.Truncate(0), r.file.Sync()) == nil
 }
 
