@@ -1,9 +1,7 @@
 package server
 
 import (
-	"bufio"
 	"context"
-	"io"
 
 	"github.com/sovereign-run/sovereign/mailbox"
 	"github.com/sovereign-run/sovereign/protocol"
@@ -12,8 +10,9 @@ import (
 
 // Storage is what people ask of the database itself, below the mailbox.
 type Storage interface {
-	// Backup writes a copy as of now to w; begun is told its size first.
-	Backup(ctx context.Context, w io.Writer, begun func(size int64)) error
+	// Pin calls fn with the head and the size of a copy as of now; until fn returns,
+	// what lies behind the head in the file stays as it is.
+	Pin(ctx context.Context, fn func(head []byte, size int64) error) error
 	// Check calls fn for each structural problem until fn returns false.
 	Check(ctx context.Context, fn func(problem error) bool) error
 }
@@ -25,9 +24,7 @@ func (c *Control) WithStorage(s Storage) *Control {
 	return c
 }
 
-// backupChunk is the size of the chunks of a backup, in bytes.
-const backupChunk = 256 << 10
-
+// backup holds the file until the peer has gone. It is never done.
 func (c *Control) backup(in asking, _ protocol.Empty) (any, error) {
 	if c.storage == nil || in.tell == nil {
 		return nil, refusal.New(refusal.Unavailable, "this store cannot be backed up here", "nobody answers for its file", "")
@@ -37,22 +34,15 @@ func (c *Control) backup(in asking, _ protocol.Empty) (any, error) {
 		return nil, err
 	}
 	defer done()
-	var out protocol.BackupResult
-	w := bufio.NewWriterSize(writerFunc(func(b []byte) (int, error) {
-		if !in.tell(protocol.NotifyBackup, protocol.BackupChunk{Size: out.Size, Data: b}) {
-			return 0, errPeerGone
+	return protocol.Empty{}, c.storage.Pin(in.wait, func(head []byte, size int64) error {
+		if in.tell(protocol.NotifyBackupBegun, protocol.BackupBegun{Head: head, Size: size}) {
+			<-in.wait.Done()
 		}
-		return len(b), nil
-	}), backupChunk)
-	if err := c.storage.Backup(in.wait, w, func(size int64) { out.Size = size }); err != nil {
-		return nil, err
-	}
-	return out, w.Flush()
+		// Told before it is true: whoever is answered after it was knows.
+		in.tell(protocol.NotifyBackupEnded, protocol.Empty{})
+		return refusal.New(refusal.Unavailable, "the backup has ended", context.Cause(in.wait).Error(), "start it again").Later()
+	})
 }
-
-type writerFunc func(b []byte) (int, error)
-
-func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
 // maxProblems bounds the problems that verify tells, so that it needs no more
 // memory the more there are.

@@ -56,7 +56,8 @@ type savedStore struct {
 func (o backupOptions) run(ctx context.Context, io streams, name string) (err error) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := mayBecome(name, locate(o.data, os.Getenv).data, o.force); err != nil {
+	data := locate(o.data, os.Getenv).data
+	if err := mayBecome(name, data, o.force); err != nil {
 		return err
 	}
 	conn, err := o.connect(ctx, toRead)
@@ -72,7 +73,7 @@ func (o backupOptions) run(ctx context.Context, io streams, name string) (err er
 	}
 	defer os.Remove(temp.Name()) // of no effect once it has its own name
 	out := &backupFile{File: temp, shown: newProgress(io.err, "backup", o.json)}
-	err = conn.backup(ctx, out)
+	err = conn.backup(ctx, data, out)
 	out.shown.end()
 	if err = errors.Join(err, temp.Sync(), temp.Close()); err != nil {
 		return cannotWrite(name, err)
@@ -188,56 +189,90 @@ func (f *backupFile) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// backup writes a copy of the store to out.
-func (c *connection) backup(ctx context.Context, out *backupFile) error {
+// backup writes a copy of the store in the folder data to out.
+func (c *connection) backup(ctx context.Context, data string, out *backupFile) error {
 	if c.client != nil {
-		return c.client.backup(ctx, out)
+		return c.client.backup(ctx, data, out)
 	}
 	return c.opened.db.Backup(ctx, out, out.begun)
 }
 
-// backup has the supervisor send a copy, and writes it to out.
-func (c *client) backup(ctx context.Context, out *backupFile) error {
+// backup copies the file of the store in the folder data, which the supervisor
+// holds meanwhile, to out. The connection is of no further use.
+func (c *client) backup(ctx context.Context, data string, out *backupFile) error {
 	stop := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	c.last++
-	id := protocol.ID(strconv.Itoa(c.last))
-	if err := c.encoder.Encode(protocol.Request{JSONRPC: "2.0", ID: id, Method: protocol.MethodBackup, Params: json.RawMessage("{}")}); err != nil {
+	// 1. From here on the file is held.
+	var held protocol.BackupBegun
+	line, err := c.request(protocol.MethodBackup)
+	if err == nil && line.Method == protocol.NotifyBackupBegun {
+		err = json.Unmarshal(line.Params, &held)
+	} else if err == nil {
+		err = lostHold(line)
+	}
+	if err != nil {
 		return c.explain(ctx, err)
 	}
-	for {
-		text, err := c.lines.Line()
-		if err != nil {
-			return c.explain(ctx, err)
-		}
-		var line protocol.Line
-		if err := json.Unmarshal(text, &line); err != nil {
-			return err
-		}
-		switch {
-		case line.Method == protocol.NotifyBackup:
-			var chunk protocol.BackupChunk
-			if err := json.Unmarshal(line.Params, &chunk); err != nil {
-				return err
-			}
-			out.begun(chunk.Size)
-			if _, err := out.Write(chunk.Data); err != nil {
-				return err
-			}
-		case line.Method != "" || line.ID != id && line.ID != protocol.Null:
-		case line.Error != nil:
-			return line.Error.Refusal()
-		default:
-			var result protocol.BackupResult
-			if err := json.Unmarshal(line.Result, &result); err != nil {
-				return err
-			}
-			if out.done != result.Size {
-				return fmt.Errorf("%d of %d bytes came", out.done, result.Size)
-			}
-			return nil
-		}
+	// 2. The copy.
+	file, err := os.Open(filepath.Join(data, bolt.DataFile))
+	if err != nil {
+		return err
 	}
+	defer file.Close()
+	out.begun(held.Size)
+	if _, err := out.Write(held.Head); err != nil {
+		return err
+	}
+	head := int64(len(held.Head))
+	if _, err := io.CopyBuffer(stoppable{ctx, out}, io.NewSectionReader(file, head, held.Size-head), make([]byte, 256<<10)); err != nil {
+		return err
+	}
+	if out.done != held.Size {
+		return fmt.Errorf("%d of %d bytes came", out.done, held.Size)
+	}
+	// 3. Held to the end, if the supervisor still answers, and has not said before
+	// that it let go.
+	line, err = c.request(protocol.MethodHello)
+	if err == nil && line.Result == nil {
+		err = lostHold(line)
+	}
+	return c.explain(ctx, err)
+}
+
+// request makes a request without params and returns the next line.
+func (c *client) request(method string) (line protocol.Line, err error) {
+	c.last++
+	err = c.encoder.Encode(protocol.Request{JSONRPC: "2.0", ID: protocol.ID(strconv.Itoa(c.last)), Method: method, Params: json.RawMessage("{}")})
+	if err != nil {
+		return line, err
+	}
+	text, err := c.lines.Line()
+	if err != nil {
+		return line, err
+	}
+	return line, json.Unmarshal(text, &line)
+}
+
+// lostHold is the error for a supervisor that does not hold the file.
+func lostHold(line protocol.Line) error {
+	if line.Error != nil {
+		return line.Error.Refusal()
+	}
+	return refusal.New(refusal.Unavailable, "the supervisor let go of the store's file before it was copied", "it is stopping",
+		"start the backup again").Later()
+}
+
+// stoppable is a writer that fails once its context is done.
+type stoppable struct {
+	ctx context.Context
+	w   io.Writer
+}
+
+func (s stoppable) Write(b []byte) (int, error) {
+	if s.ctx.Err() != nil {
+		return 0, context.Cause(s.ctx)
+	}
+	return s.w.Write(b)
 }
 
 // A progress is shown on a terminal while something takes long, and nowhere else.

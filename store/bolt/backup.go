@@ -2,16 +2,23 @@ package bolt
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"runtime/debug"
+
+	bbolt "go.etcd.io/bbolt"
 )
 
-// Backup writes a copy of mailbox.db, as it is when it begins, to w. Updates go
-// on meanwhile, and the file grows with what they write, as with a long View.
-// begun, which may be nil, is told the size of the copy in bytes before the first
-// of them is written. Restore makes a store of the copy.
-func (db *DB) Backup(ctx context.Context, w io.Writer, begun func(size int64)) error {
+// Pin calls fn with what a copy of mailbox.db as of now needs besides the file
+// itself: head, the bytes that it begins with, and its size in bytes. Until fn
+// returns, all that counts of the file behind head stays as it is, so that anybody
+// can copy it, at any speed. Updates go on meanwhile, and the file grows with what
+// they write, as with a long View. Restore makes a store of the copy.
+func (db *DB) Pin(ctx context.Context, fn func(head []byte, size int64) error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	if err := db.life.enter(); err != nil {
 		return err
 	}
@@ -25,32 +32,69 @@ func (db *DB) Backup(ctx context.Context, w io.Writer, begun func(size int64)) e
 		return fmt.Errorf("back up the store: %w", err)
 	}
 	defer func() { _ = rollback(tx) }()
-	if begun != nil {
-		begun(tx.Size())
-	}
-	to := &stoppable{ctx: ctx, w: w}
-	if _, err := tx.WriteTo(to); err != nil {
-		if to.err != nil {
-			err = to.err // bbolt keeps only its text
-		}
+	head, err := headOf(tx, 2*db.bolt.Info().PageSize)
+	if err != nil {
 		return fileRefusal("back up the store", err)
 	}
-	return nil
+	return fn(head, tx.Size())
 }
 
-// stoppable is a writer that fails once its context is done, and remembers why.
+// headOf returns the first n bytes of a copy of what tx reads: the meta pages, which
+// the file itself has overwritten a commit later.
+func headOf(tx *bbolt.Tx, n int) ([]byte, error) {
+	head := &first{left: n}
+	if _, err := tx.WriteTo(head); err != nil && head.left > 0 {
+		return nil, err
+	}
+	return head.b, nil
+}
+
+// first is a writer that keeps what it is given until it has enough, and then fails.
+type first struct {
+	b    []byte
+	left int
+}
+
+var errEnough = errors.New("enough has been written")
+
+func (f *first) Write(b []byte) (int, error) {
+	n := min(len(b), f.left)
+	f.b = append(f.b, b[:n]...)
+	if f.left -= n; n < len(b) {
+		return n, errEnough
+	}
+	return n, nil
+}
+
+// Backup writes a copy of mailbox.db, as it is when it begins, to w (see Pin).
+// begun, which may be nil, is told the size of the copy in bytes before the first
+// of them is written.
+func (db *DB) Backup(ctx context.Context, w io.Writer, begun func(size int64)) error {
+	return db.Pin(ctx, func(head []byte, size int64) error {
+		if begun != nil {
+			begun(size)
+		}
+		to := &stoppable{ctx: ctx, w: w}
+		_, err := to.Write(head)
+		if err == nil {
+			_, err = io.Copy(to, io.NewSectionReader(db.file, int64(len(head)), size-int64(len(head))))
+		}
+		if err != nil {
+			return fileRefusal("back up the store", err)
+		}
+		return nil
+	})
+}
+
+// stoppable is a writer that fails once its context is done.
 type stoppable struct {
 	ctx context.Context
 	w   io.Writer
-	err error
 }
 
-func (s *stoppable) Write(b []byte) (n int, err error) {
+func (s *stoppable) Write(b []byte) (int, error) {
 	if s.ctx.Err() != nil {
-		err = context.Cause(s.ctx)
-	} else {
-		n, err = s.w.Write(b)
+		return 0, context.Cause(s.ctx)
 	}
-	s.err = err
-	return n, err
+	return s.w.Write(b)
 }
