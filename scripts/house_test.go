@@ -43,8 +43,9 @@ var allowed = map[string][]string{
 	"supervisor/capture": {"refusal"},
 	"server":             {"supervisor", "recovery", "mailbox", "fence", "store", "protocol", "refusal", "config"},
 	"worker":             {"protocol", "refusal"},
+	"conformance":        {"protocol", "worker", "refusal"},
 	"cmd/sovereign": {"server", "supervisor", "supervisor/process", "supervisor/capture", "recovery", "mailbox", "fence",
-		"store", "store/bolt", "worker", "protocol", "config", "refusal"},
+		"store", "store/bolt", "worker", "conformance", "protocol", "config", "refusal"},
 }
 
 // only says which packages may import what lies outside.

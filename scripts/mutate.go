@@ -27,6 +27,9 @@ const table = "scripts/mutations.txt"
 // noticed it.
 const patience = 90 * time.Second
 
+// building is how long it may take to build them, on a machine that is busy.
+const building = 5 * time.Minute
+
 // A mutation is one edit and the tests that must notice it.
 type mutation struct {
 	name, file string
@@ -262,14 +265,16 @@ func try(ctx context.Context, tree string, m mutation) (verdict, detail string) 
 		return "SURVIVED", m.pkg + " " + m.run
 	case bytes.Contains(out, []byte("[build failed]")), bytes.Contains(out, []byte("[setup failed]")):
 		return "BROKEN", "it does not compile: " + firstLine(out)
-	case errors.Is(err, context.DeadlineExceeded), bytes.Contains(out, []byte("panic: test timed out")):
+	case errors.Is(err, context.DeadlineExceeded):
+		return "BROKEN", "it is not done within " + (patience + building).String() + ": the machine is too busy"
+	case bytes.Contains(out, []byte("panic: test timed out")):
 		return "caught", "the tests hang"
 	}
 	return "caught", failedTest(out)
 }
 
 func test(ctx context.Context, tree, pkg, run string, more ...string) ([]byte, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience+30*time.Second, context.DeadlineExceeded)
+	ctx, cancel := context.WithTimeoutCause(ctx, patience+building, context.DeadlineExceeded)
 	defer cancel()
 	args := append([]string{"-n", "5", "go", "test", "-trimpath", "-vet=off", "-count=1", "-failfast", "-timeout", patience.String(), "-run", run}, more...)
 	cmd := exec.CommandContext(ctx, "nice", append(args, pkg)...)

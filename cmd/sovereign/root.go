@@ -84,7 +84,7 @@ category on stderr; 4 there is none (no message to claim, unknown id).`,
 			root.AddCommand(c)
 		}
 	}
-	add(groupRun, newInit(), newDemo(&s), newCheck(&s), newRun(&s), newSystemd(&s))
+	add(groupRun, newInit(), newDemo(&s), newCheck(&s), newRun(&s), newSystemd(&s), newConformance(&s))
 	add(groupMessages, newSend(&s), newInbox(&s))
 	add(groupActors, newStatus(&s), newStart(&s), newStop(&s), newRestart(&s), newSignal(&s),
 		newPause(&s), newResume(&s), newLogs(&s), newEvents(&s), newShutdown(&s))
