@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sovereign-run/sovereign/protocol"
@@ -161,6 +162,10 @@ type link struct {
 	claimed int                      // bytes of claims not yet written
 	closed  bool
 
+	again   chan *call    // to the goroutine that waits for another call, if there is one
+	spare   atomic.Bool   // there is one
+	readAll chan struct{} // closed when there will be no other call
+
 	bulk    chan struct{} // holds one for each large answer under way
 	gone    chan struct{} // closed when closed is set
 	writing sync.Mutex    // held for each write, so that those after a failed one are not begun
@@ -169,7 +174,7 @@ type link struct {
 
 func newLink(conn net.Conn, h handler, log *slog.Logger) *link {
 	l := &link{conn: conn, handler: h, log: log, ids: map[protocol.ID]struct{}{}, served: make(chan struct{}),
-		bulk: make(chan struct{}, maxBulky), gone: make(chan struct{})}
+		bulk: make(chan struct{}, maxBulky), gone: make(chan struct{}), again: make(chan *call), readAll: make(chan struct{})}
 	l.room.L = &l.mu
 	l.wait, l.endWaits = context.WithCancelCause(context.Background())
 	l.out = protocol.NewEncoder(patient{conn})
@@ -197,6 +202,7 @@ func (l *link) serve(stop context.Context) {
 	})
 	var calls sync.WaitGroup
 	l.read(&calls)
+	close(l.readAll)
 	l.endWaits(errPeerGone)
 	calls.Wait()
 	quit()
@@ -225,7 +231,28 @@ func (l *link) read(calls *sync.WaitGroup) {
 		if !l.enter(c) {
 			continue
 		}
-		calls.Go(func() { l.answer(c) })
+		select {
+		case l.again <- c:
+		default:
+			calls.Go(func() { l.work(c) })
+		}
+	}
+}
+
+// work answers c, and then what comes next unless another goroutine waits for that
+// already: one that has answered before need not grow its stack anew.
+func (l *link) work(c *call) {
+	for {
+		l.answer(c)
+		if !l.spare.CompareAndSwap(false, true) {
+			return
+		}
+		select {
+		case c = <-l.again:
+			l.spare.Store(false)
+		case <-l.readAll:
+			return
+		}
 	}
 }
 
