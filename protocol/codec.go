@@ -18,6 +18,9 @@ const MaxLine = 8 << 20
 // line does not cost its memory for as long as the connection lives.
 const keepBuffer = 64 << 10
 
+// readSize is a reader's buffer, in bytes: every idle connection keeps one.
+const readSize = 4 << 10
+
 // ErrLineTooLong is returned by Decoder.Line for a line beyond MaxLine. The
 // line has been skipped; the next one can be read.
 var ErrLineTooLong = refusal.New(refusal.BadRequest, "the line is too long",
@@ -30,7 +33,7 @@ type Decoder struct {
 }
 
 // NewDecoder returns a decoder that reads from r.
-func NewDecoder(r io.Reader) *Decoder { return &Decoder{r: bufio.NewReaderSize(r, 16<<10)} }
+func NewDecoder(r io.Reader) *Decoder { return &Decoder{r: bufio.NewReaderSize(r, readSize)} }
 
 // Line returns the next line that is not blank, without its end. It is valid
 // until the next call. A line beyond MaxLine is skipped whole and reported as

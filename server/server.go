@@ -223,7 +223,7 @@ type Channel struct {
 	server *Server
 	holder fence.Holder
 	link   *link
-	queue  chan protocol.Notification
+	queue  chan *protocol.Notification // of pointers: its room costs every idle worker
 	once   sync.Once
 	done   chan struct{} // closed by Close
 }
@@ -237,7 +237,7 @@ const maxNotices = 256
 // has been reaped. It does not block.
 func (s *Server) Attach(conn net.Conn, h fence.Holder) *Channel {
 	l := newLink(conn, &workers{box: s.box, processes: s.processes, bound: &h}, s.log)
-	c := &Channel{server: s, holder: h, link: l, queue: make(chan protocol.Notification, maxNotices), done: make(chan struct{})}
+	c := &Channel{server: s, holder: h, link: l, queue: make(chan *protocol.Notification, maxNotices), done: make(chan struct{})}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -272,7 +272,7 @@ func (c *Channel) Notify(method string, params any) {
 		defer c.link.endWaits(errDrained)
 	}
 	select {
-	case c.queue <- protocol.Notification{JSONRPC: "2.0", Method: method, Params: params}:
+	case c.queue <- &protocol.Notification{JSONRPC: "2.0", Method: method, Params: params}:
 	default:
 		c.server.log.Warn("notification dropped", "actor", c.holder.Slot.Actor, "slot", c.holder.Slot.Number, "method", method)
 	}
