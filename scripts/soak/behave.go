@@ -35,7 +35,7 @@ type Behaviour struct {
 	Next     bool // the completion claims the next one
 	Batch    bool // settled by `settle`
 	Again    bool // the settle is repeated
-	Other    bool // then another verb is tried
+	Other    bool // a while later another verb is tried
 	Old      bool // then an old token is tried
 	Nothing  bool // then token 0 is tried
 	Spawn    bool // a descendant in a session of its own is left behind
@@ -72,9 +72,12 @@ func behave(seed uint64, nonce string, attempt int, mode string) Behaviour {
 	r := randomOf(seed, nonce, attempt, mode)
 	chance := func(percent int) bool { return r.IntN(100) < percent }
 	b := Behaviour{Work: time.Duration(r.IntN(120)) * time.Millisecond, Renew: chance(80), Next: chance(40), Batch: chance(20),
-		Again: chance(20), Other: chance(10), Old: chance(10), Nothing: chance(5), Spawn: chance(8), Progress: chance(20), Reclaim: chance(10)}
+		Again: chance(20), Other: chance(30), Old: chance(10), Nothing: chance(5), Spawn: chance(8), Progress: chance(20), Reclaim: chance(10)}
 	if chance(8) {
 		b.Work = time.Duration(500+r.IntN(4500)) * time.Millisecond
+	}
+	if attempt > 1 && chance(60) { // so that those before it come while it is at work
+		b.Work += time.Duration(200+r.IntN(900)) * time.Millisecond
 	}
 	if d := depth(nonce); d > 0 {
 		follow := func(how string, n int) Follow {
@@ -114,6 +117,9 @@ func behave(seed uint64, nonce string, attempt int, mode string) Behaviour {
 		b.End = endForget
 	default:
 		b.End = endCrash
+	}
+	if chance(6) { // too late, where the worker has to renew
+		b.Work, b.Renew, b.End = time.Duration(3100+r.IntN(700))*time.Millisecond, false, endComplete
 	}
 	if mode == modeTask {
 		b.Carried = nil

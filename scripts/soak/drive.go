@@ -44,7 +44,7 @@ type Counts struct {
 }
 
 // askers bounds what operators ask at one time.
-const askers = 8
+const askers = 24
 
 // drive breaks things for as long as asked, then lets everything drain and reads
 // what is in the store. When it returns no process of the run is left.

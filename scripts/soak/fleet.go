@@ -13,6 +13,7 @@ const (
 	modeTask    = "task"    // a child for each message, in sh
 	modeChannel = "channel" // long-lived, over descriptor 3
 	modeSocket  = "socket"  // long-lived, over worker.sock
+	modeShell   = "shell"   // long-lived, in sh with the program's own verbs
 )
 
 // What is passed to lives by way of the supervisor's environment.
@@ -39,11 +40,12 @@ type actor struct {
 // than that the supervisor says that nobody's time ran.
 var actors = []actor{
 	{name: "sort", mode: modeTask, replicas: 2},
-	{name: "print", mode: modeTask, replicas: 1, keys: "on_worker_lost: park"},
+	{name: "print", mode: modeTask, replicas: 2, keys: "on_worker_lost: park"},
 	{name: "fold", mode: modeTask, replicas: 2, keys: "workspace: {reclaim: on_success}"},
 	{name: "press", mode: modeChannel, replicas: 3},
 	{name: "bind", mode: modeChannel, replicas: 2, manual: true},
 	{name: "ship", mode: modeSocket, replicas: 2, manual: true, keys: "on_worker_lost: park"},
+	{name: "walk", mode: modeShell, replicas: 1},
 	{name: "count", mode: modeSocket, replicas: 2, keys: "watchdog: 4s"},
 }
 

@@ -144,6 +144,9 @@ func (h History) refusals() map[refusal.Category]int {
 
 // about is everything on record about a message, in the order of time, for people.
 func (h History) about(id string) (out []string) {
+	if id == "" {
+		return nil
+	}
 	m, found := h.messages[id]
 	if found {
 		out = append(out, fmt.Sprintf("%s to %s, %q: %s, attempt %d, %d charged", id, m.To, m.Subject, m.State, m.Attempt, m.Attempts))

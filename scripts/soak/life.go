@@ -24,15 +24,18 @@ type Life struct {
 	held         []*os.File // its locks
 }
 
-// live is what this program does as a process of the fleet. A task does not
-// return: it becomes its shell.
+// live is what this program does as a process of the fleet. What is written in sh
+// does not return: it becomes its shell.
 func live(mode string) error {
 	l, err := begin(mode)
 	if err != nil {
 		return err
 	}
-	if mode == modeTask {
+	switch mode {
+	case modeTask:
 		return l.task()
+	case modeShell:
+		return l.shell()
 	}
 	return errors.Join(l.work(), l.rec.Close())
 }

@@ -153,7 +153,7 @@ func (h History) operations(m protocol.MessageDetail, grants []granted, end int6
 			began[g.Grant.Token] = g.At
 		}
 		told[g.Grant.Token] = true
-		add(modelInput{op: op, token: g.Grant.Token}, modelOutput{}, g.At, g.Answer.At)
+		add(modelInput{op: op, token: g.Grant.Token}, modelOutput{}, g.At, min(g.Answer.At, end))
 	}
 	for _, r := range m.Receipts {
 		if !told[r.Token] { // the answer was lost

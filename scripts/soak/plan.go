@@ -47,7 +47,7 @@ var weights = []struct {
 	weight int
 }{
 	{stepSend, 520}, {stepSendKeyed, 80}, {stepSendWrong, 20}, {stepKillWorker, 90}, {stepStopWorker, 60},
-	{stepKillSupervisor, 14}, {stepStopSupervisor, 16}, {stepTermSupervisor, 10},
+	{stepKillSupervisor, 28}, {stepStopSupervisor, 22}, {stepTermSupervisor, 14},
 	{stepCancel, 60}, {stepRetry, 60}, {stepDrop, 40}, {stepPause, 20},
 }
 
@@ -62,7 +62,7 @@ func newPlan(seed uint64) *Plan { return &Plan{r: randomOf(seed, "plan")} }
 // Next is the next step. Steps of the same seed are the same.
 func (p *Plan) Next() Step {
 	p.n++
-	s := Step{N: p.n, After: time.Duration(p.r.ExpFloat64() * float64(35*time.Millisecond)), Pick: p.r.IntN(1 << 20)}
+	s := Step{N: p.n, After: time.Duration(p.r.ExpFloat64() * float64(25*time.Millisecond)), Pick: p.r.IntN(1 << 20)}
 	total := 0
 	for _, w := range weights {
 		total += w.weight

@@ -149,11 +149,13 @@ func categoryOf(err error) refusal.Category {
 	return unknown
 }
 
-// printed takes the answer from what `sovereign send --json` has printed.
+// printed takes the answer from what a command has printed.
 func (l *Line) printed() {
 	var out struct {
 		protocol.SendResult
-		Error *protocol.ErrorData `json:"error"`
+		State    *string             `json:"state"`
+		Messages []protocol.Delivery `json:"messages"`
+		Error    *protocol.ErrorData `json:"error"`
 	}
 	switch err := json.Unmarshal(l.Raw, &out); {
 	case err == nil && out.Error != nil:
@@ -161,10 +163,16 @@ func (l *Line) printed() {
 		if l.Category == refusal.Unavailable || l.Category == refusal.OutcomeUnknown {
 			l.Category = unknown
 		}
-	case err != nil || out.ID == "":
+	case err != nil || string(l.Raw) == "null":
 		l.Category = unknown
 	default:
 		l.ID, l.Duplicate = out.ID, out.Duplicate
+		if out.State != nil {
+			l.State = *out.State
+		}
+		for _, d := range out.Messages {
+			l.Claimed = append(l.Claimed, Grant{Message: d.ID, Token: d.Token, Attempt: d.Attempt, Nonce: d.Subject})
+		}
 	}
 }
 

@@ -15,6 +15,14 @@ import (
 //go:embed task.sh
 var taskScript string
 
+//go:embed worker.sh
+var workerScript string
+
+// shell becomes a long-lived worker in sh.
+func (l *Life) shell() error {
+	return syscall.Exec("/bin/sh", []string{"sh", "-c", workerScript}, append(os.Environ(), "SOAK_LOG="+l.rec.file.Name()))
+}
+
 // task writes down the claim with which the task was started, and becomes the
 // shell that works on it, with the same process number and locks.
 func (l *Life) task() error {

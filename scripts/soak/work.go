@@ -174,10 +174,11 @@ func (s *staff) attempt(d protocol.Delivery) (next []protocol.Delivery, err erro
 		}
 	}
 	if b.Other {
-		verb := endRelease
-		if b.End == endRelease {
-			verb = endFail
+		verb := endComplete
+		if b.End == endComplete {
+			verb = endRelease
 		}
+		pause(min(b.Work, 300*time.Millisecond) + 50*time.Millisecond)
 		if _, err = s.end(ref, Behaviour{}, verb); err != nil {
 			return next, err
 		}
