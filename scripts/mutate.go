@@ -277,7 +277,12 @@ func test(ctx context.Context, tree, pkg, run string, more ...string) ([]byte, e
 	ctx, cancel := context.WithTimeoutCause(ctx, patience+building, context.DeadlineExceeded)
 	defer cancel()
 	args := append([]string{"-n", "5", "go", "test", "-trimpath", "-vet=off", "-count=1", "-failfast", "-timeout", patience.String(), "-run", run}, more...)
-	cmd := exec.CommandContext(ctx, "nice", append(args, pkg)...)
+	args = append(args, pkg)
+	if usesRapid(filepath.Join(tree, pkg)) {
+		// What fails is enough; the smallest example is for people.
+		args = append(args, "-rapid.shrinktime=0s", "-rapid.nofailfile")
+	}
+	cmd := exec.CommandContext(ctx, "nice", args...)
 	cmd.Dir = tree
 	cmd.WaitDelay = 5 * time.Second
 	out, err := cmd.CombinedOutput()
@@ -285,6 +290,15 @@ func test(ctx context.Context, tree, pkg, run string, more ...string) ([]byte, e
 		err = context.Cause(ctx)
 	}
 	return out, err
+}
+
+// usesRapid reports whether the tests of a package take rapid's flags.
+func usesRapid(dir string) bool {
+	files, _ := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	return slices.ContainsFunc(files, func(name string) bool {
+		b, err := os.ReadFile(name)
+		return err == nil && bytes.Contains(b, []byte(`"pgregory.net/rapid"`))
+	})
 }
 
 func firstLine(out []byte) string {
