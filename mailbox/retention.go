@@ -181,7 +181,7 @@ func (b *Box) purge(ctx context.Context, id ID, at, now time.Time) error {
 	default:
 		return err
 	}
-	return b.store.Update(ctx, func(tx store.Tx) error {
+	return b.store.Update(store.Essential(ctx), func(tx store.Tx) error {
 		tx.Delete(purgeKey(at, id))
 		rec, err := b.get(tx, id)
 		if err != nil || rec == nil || rec.open() || !rec.purgeAt.Equal(at) {
@@ -227,7 +227,7 @@ func (b *Box) purgeEvents(ctx context.Context) (next time.Time, err error) {
 		if err != nil || len(keys) == 0 {
 			return next, err
 		}
-		err = b.store.Update(ctx, func(tx store.Tx) error {
+		err = b.store.Update(store.Essential(ctx), func(tx store.Tx) error {
 			for _, k := range keys {
 				tx.Delete(k)
 			}

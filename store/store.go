@@ -76,7 +76,8 @@ type Store interface {
 	// store fails every later call the same way, Failed is closed, and the
 	// caller stops and lets recovery decide.
 	//
-	// ctx only bounds the wait before fn is first run.
+	// ctx only bounds the wait before fn is first run, and says whether the write is
+	// essential (see Essential).
 	Update(ctx context.Context, fn func(Tx) error) error
 
 	// Failed is closed when a write has had an unknown outcome.

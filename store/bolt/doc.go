@@ -24,6 +24,10 @@
 //   - Tokens and sequence numbers do not repeat: not after a crash, nor when an
 //     older mailbox.db is put back. mailbox.mark is synced ahead of them, and a
 //     database that is older than it is refused, store_rolled_back.
+//   - A full disk refuses what can wait, and lets through what is essential
+//     (store.Essential) from a reserve that is kept for it.
+//   - Restore and Compact leave the old file or the new one, whenever they are cut
+//     off; after a Restore numbers go on in a new epoch, beyond all that were given.
 //   - The lock is the kernel's and dies with its holder.
 //   - Damage that can be seen is refused, store_corrupt; it does not crash the
 //     program. bbolt trusts its file, so what it could not survive is looked for
@@ -35,5 +39,6 @@
 // numbers still do not repeat. Numbers have gaps after a crash.
 //
 // key.go draws the layout of the file, open.go the order in which database and
-// mark are written, commit.go what a failed commit means.
+// mark are written, commit.go what a failed commit means, age.go when a database is too
+// old and what a new epoch is.
 package bolt
