@@ -152,6 +152,13 @@ func (db *DB) openForWriting() error {
 	}
 	db.reserve = openReserve(db.dir)
 
+	// What the run before has confirmed is on the disk. If it did not end in order
+	// its last sync may have failed, and memory may say more than the disk holds.
+	if !missing && (markErr != nil || !m.clean) {
+		if err := db.distrustCache(); err != nil {
+			return err
+		}
+	}
 	// 1. Open what is there, if it is sound and ours.
 	if err := db.openData(); err != nil {
 		return err
@@ -256,6 +263,18 @@ func createData(name string, s state) error {
 		return b.Put(stateKey, s.encode(nil))
 	})
 	return errors.Join(err, d.Close())
+}
+
+// distrustCache has the database be read from the disk.
+func (db *DB) distrustCache() error {
+	f, err := os.Open(db.path())
+	if err == nil {
+		err = errors.Join(dropCache(f), f.Close())
+	}
+	if err != nil {
+		return fileRefusal("open the store in "+db.dir, err)
+	}
+	return nil
 }
 
 // openData opens the database, after it has looked for damage that bbolt would
