@@ -32,7 +32,7 @@ func fullRefusal(doing string, err error) *refusal.Error {
 // fileRefusal is the refusal for an error of a file operation.
 func fileRefusal(doing string, err error) error {
 	switch {
-	case isFull(err):
+	case isFull(err), growthRefused(err):
 		return fullRefusal(doing, err)
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, unix.EROFS):
 		return refusal.New(refusal.PermissionDenied, doing, err.Error(),
