@@ -11,7 +11,7 @@ const attribute = "user.lazyfs"
 //
 //	note TEXT         the log holds TEXT from now on
 //	cut N             the power goes at the N-th operation from now
-//	full N            the disk is full from the N-th write from now
+//	full N            the disk is full from the N-th write from now that needs room
 //	eio N lost        the N-th sync from now fails, and what it was to sync is lost
 //	eio N stored      it fails although all is stored
 //	clear             nothing goes wrong any more

@@ -23,7 +23,30 @@ type file struct {
 	fs.Inode
 	s    *server
 	id   uint64
-	data []byte // guarded by s.mu: what a program reads
+	data []byte         // guarded by s.mu: what a program reads
+	room map[int64]bool // guarded by s.mu: blocks that have a place on the disk
+}
+
+const block = 4096
+
+// places gives the blocks of [off, end) a place on the disk, unless that is full.
+func (f *file) places(off, end int64) syscall.Errno {
+	var more []int64
+	for b := off / block; b*block < end; b++ {
+		if !f.room[b] {
+			more = append(more, b)
+		}
+	}
+	if e := f.s.fault.take(int64(len(more)) * block); e != 0 {
+		return e
+	}
+	if f.room == nil {
+		f.room = map[int64]bool{}
+	}
+	for _, b := range more {
+		f.room[b] = true
+	}
+	return 0
 }
 
 var (
@@ -212,7 +235,7 @@ func (f *file) Read(_ context.Context, _ fs.FileHandle, dest []byte, off int64) 
 func (f *file) Write(_ context.Context, _ fs.FileHandle, data []byte, off int64) (uint32, syscall.Errno) {
 	f.s.mu.Lock()
 	defer f.s.mu.Unlock()
-	if e := f.s.fault.take(int64(len(data))); e != 0 {
+	if e := f.places(off, off+int64(len(data))); e != 0 {
 		return 0, e
 	}
 	f.data = write(f.data, off, data)
@@ -222,12 +245,17 @@ func (f *file) Write(_ context.Context, _ fs.FileHandle, data []byte, off int64)
 
 // truncate changes the length of the file, under s.mu.
 func (f *file) truncate(size int64) syscall.Errno {
-	if shorter := int64(len(f.data)) - size; shorter >= 0 {
+	if size <= int64(len(f.data)) {
 		if e := f.s.fault.step(); e != 0 {
 			return e
 		}
-		f.s.fault.give(shorter)
-	} else if e := f.s.fault.take(-shorter); e != 0 {
+		for b := range f.room {
+			if b*block >= size {
+				delete(f.room, b)
+				f.s.fault.give(block)
+			}
+		}
+	} else if e := f.s.fault.take(1); e != 0 { // a hole takes no room, but a quota may forbid it
 		return e
 	}
 	f.data = resize(f.data, size)
@@ -241,10 +269,13 @@ func (f *file) Allocate(_ context.Context, _ fs.FileHandle, off, size uint64, mo
 	}
 	f.s.mu.Lock()
 	defer f.s.mu.Unlock()
-	if end := int64(off + size); end > int64(len(f.data)) {
-		return f.truncate(end)
+	end := int64(off + size)
+	if e := f.places(int64(off), end); e != 0 || end <= int64(len(f.data)) {
+		return e
 	}
-	return f.s.fault.take(0)
+	f.data = resize(f.data, end)
+	f.s.did(Op{Kind: Truncate, Node: f.id, Off: end})
+	return 0
 }
 
 func (f *file) Fsync(context.Context, fs.FileHandle, uint32) syscall.Errno {

@@ -1,0 +1,5 @@
+//go:build race
+
+package powercut_test
+
+const raceEnabled = true
