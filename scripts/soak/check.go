@@ -61,6 +61,15 @@ func checkStore(h History) (out []Violation) {
 	if int(h.Verified.Messages) != len(h.Messages) {
 		out = append(out, violation("", "verify has seen %d messages, the inbox shows %d", h.Verified.Messages, len(h.Messages)))
 	}
+	if len(h.Stopped) != len(h.Messages) {
+		out = append(out, violation("", "a stopped store shows %d messages, a supervisor %d", len(h.Stopped), len(h.Messages)))
+	}
+	for _, m := range h.Stopped {
+		if seen := h.messages[m.ID]; seen.State != m.State || seen.Attempt != m.Attempt {
+			out = append(out, violation(m.ID, "%s is %s, attempt %d, in a stopped store, and %s, attempt %d, to a supervisor",
+				m.ID, m.State, m.Attempt, seen.State, seen.Attempt))
+		}
+	}
 	for line := range strings.Lines(h.Log) {
 		if strings.HasPrefix(line, "panic:") || strings.HasPrefix(line, "fatal error:") || strings.Contains(line, "WARNING: DATA RACE") {
 			out = append(out, violation("", "a supervisor said: %s", strings.TrimSpace(line)))

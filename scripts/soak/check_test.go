@@ -59,6 +59,7 @@ func sound() Evidence {
 			call("op", 40, 3, Line{Method: "cancel", Message: "m3", Nonce: "0/a.3s0"}), answer("op", 41, 3, Line{State: "DEAD"}),
 		},
 		Messages: []protocol.MessageDetail{m1, m3},
+		Stopped:  []protocol.Message{m1.Message, m3.Message},
 		Events: []protocol.Event{{Seq: 1, Kind: "failed", Message: "m1", Attempt: 1}, {Seq: 2, Kind: "failed", Message: "m1", Attempt: 2},
 			{Seq: 4, Kind: "completed", Message: "m1", Attempt: 3}, {Seq: 5, Kind: "cancelled", Message: "m3"}},
 		Verified: protocol.Verified{Messages: 2, Problems: []protocol.Problem{}},
@@ -83,6 +84,8 @@ func TestJudge_TamperedHistory(t *testing.T) {
 		tamper     func(e *Evidence)
 	}{
 		{"damage", "store", func(e *Evidence) { e.Verified.Problems = []protocol.Problem{{What: "x", Where: "y"}} }},
+		{"another state once it is stopped", "store", func(e *Evidence) { e.Stopped[1].State = "NEW" }},
+		{"one less once it is stopped", "store", func(e *Evidence) { e.Stopped = e.Stopped[1:] }},
 		{"panic", "store", func(e *Evidence) { e.Log = "all is well\npanic: it is not\n" }},
 		{"acknowledged message lost", "lost", func(e *Evidence) { e.Messages = e.Messages[1:] }},
 		{"content changed", "lost", func(e *Evidence) { e.Messages[0].Body = new("other") }},

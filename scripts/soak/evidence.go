@@ -16,6 +16,7 @@ import (
 type Evidence struct {
 	Lines    []Line
 	Messages []protocol.MessageDetail
+	Stopped  []protocol.Message // the messages as `sovereign inbox` has them, without a supervisor
 	Events   []protocol.Event
 	Verified protocol.Verified
 	Log      string // what the supervisors printed
@@ -60,14 +61,18 @@ func (run *Run) read(ctx context.Context) (e Evidence, err error) {
 	if err := run.supervisor.term(ctx); err != nil {
 		return e, err
 	}
-	verify := exec.CommandContext(ctx, run.binary, "verify", "--json", "--data", filepath.Join(run.folder, "store"))
-	verify.Env = outside(os.Environ())
-	out, err := verify.Output()
-	if _, failed := errors.AsType[*exec.ExitError](err); err != nil && !failed {
-		return e, fmt.Errorf("verify: %w", err)
+	for after := ""; ; {
+		var page protocol.Inbox
+		if err := run.command(ctx, &page, "inbox", "--limit", "500", "--after", after); err != nil {
+			return e, err
+		}
+		e.Stopped = append(e.Stopped, page.Messages...)
+		if after = page.Next; after == "" {
+			break
+		}
 	}
-	if err := json.Unmarshal(out, &e.Verified); err != nil {
-		return e, fmt.Errorf("read what verify printed, %q: %w", out, err)
+	if err := run.command(ctx, &e.Verified, "verify"); err != nil {
+		return e, err
 	}
 	log, err := os.ReadFile(filepath.Join(run.folder, "supervisor.log"))
 	if err != nil {
@@ -76,4 +81,19 @@ func (run *Run) read(ctx context.Context) (e Evidence, err error) {
 	e.Log = string(log)
 	e.Lines, err = readLogs(filepath.Join(run.folder, "logs"))
 	return e, err
+}
+
+// command runs a command on the stopped store and reads the JSON that it prints. An
+// exit status other than 0 is no error where there is something to read.
+func (run *Run) command(ctx context.Context, result any, args ...string) error {
+	cmd := exec.CommandContext(ctx, run.binary, append(args, "--json", "--data", filepath.Join(run.folder, "store"))...)
+	cmd.Env = outside(os.Environ())
+	out, err := cmd.Output()
+	if _, failed := errors.AsType[*exec.ExitError](err); err != nil && !failed {
+		return fmt.Errorf("run %s: %w", args[0], err)
+	}
+	if err := json.Unmarshal(out, result); err != nil {
+		return fmt.Errorf("read what %s printed, %q: %w", args[0], out, err)
+	}
+	return nil
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // limit is how long a supervisor may take to come up, to end in order, or to drain.
-const limit = 90 * time.Second
+const limit = 3 * time.Minute
 
 // A Supervisor is one `sovereign run`.
 type Supervisor struct {
