@@ -192,6 +192,7 @@ func (s *slot) begin(e event) {
 	case backoff, failed, exited, stopped:
 		s.history.budget.reset()
 		s.history.streak = 0
+		s.history.starts = 0 // its restarts are counted anew
 	}
 	s.step(e)
 }

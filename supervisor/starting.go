@@ -13,6 +13,7 @@ func (s *slot) await() {
 	name, opens := s.sup.gate.closed(s.actor.spec.After)
 	s.opens = opens
 	if name == "" {
+		s.history.trouble = nil
 		s.step(free)
 		return
 	}
@@ -43,6 +44,8 @@ func (s *slot) fetch(ctx context.Context) {
 	s.post(func() {
 		s.cancel = nil
 		switch {
+		case err == nil && s.early():
+			s.giveBackEarly(&child{slot: s, holder: lease.Holder(), task: &d})
 		case err == nil:
 			s.child = &child{slot: s, holder: lease.Holder(), task: &d}
 			if s.sup.living.add(s.child) {
@@ -54,6 +57,22 @@ func (s *slot) fetch(ctx context.Context) {
 		default:
 			s.proceed(s.refused(err))
 		}
+	})
+}
+
+// early reports whether something that the actor comes after is not ready: it was
+// when the slot began to look for work, and has stopped since.
+func (s *slot) early() bool {
+	name, _ := s.sup.gate.closed(s.actor.spec.After)
+	return name != ""
+}
+
+// giveBackEarly returns a message whose process may not be started yet, and waits.
+func (s *slot) giveBackEarly(c *child) {
+	s.cancel = func() {} // there is nothing to call off: the slot comes back by itself
+	s.sup.job(func(ctx context.Context) {
+		s.unstart(ctx, c, s.event(eventWithdrawn, "what it comes after is not ready"))
+		s.post(func() { s.cancel = nil; s.proceed(after{asked: true}, nil) })
 	})
 }
 

@@ -120,7 +120,9 @@ func (s *slot) proceed(a after, trouble error) {
 	switch e {
 	case later:
 		s.history.wait = s.history.streak.wait(spec.Backoff, a.started, rand.Float64())
-		s.sup.noteSlot(s, eventRestarting, "in "+s.history.wait.Round(time.Millisecond).String())
+		if s.history.wait > 0 {
+			s.sup.noteSlot(s, eventRestarting, "in "+s.history.wait.Round(time.Millisecond).String())
+		}
 	case giveUp:
 		s.log.Error("slot failed", "err", trouble)
 		s.sup.noteSlot(s, eventGaveUp, s.why())
