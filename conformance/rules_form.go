@@ -132,6 +132,9 @@ func trySideBySide(t *trial) {
 	default:
 	}
 	id := t.send(Other, "wake")
+	if t.err != nil {
+		return // the claim ends with its connection
+	}
 	if a, err := w.wait(t.ctx, waits); err != nil {
 		t.failf("the claim that waited: %v", err)
 	} else if d := t.one("the claim that waited", me, a); d.ID != id {
