@@ -48,6 +48,9 @@ func Restore(ctx context.Context, dir, from string, progress func(done, total in
 	if err := os.MkdirAll(dir, 0o711); err != nil {
 		return nil, fileRefusal("create the folder of the store, "+dir, err)
 	}
+	if err := syncAncestors(dir); err != nil {
+		return nil, fileRefusal("create the folder of the store, "+dir, err)
+	}
 	lock, err := lockDir(dir, false)
 	if err != nil {
 		return nil, err
