@@ -75,6 +75,42 @@ func TestPowerCut_AtEveryOperation(t *testing.T) {
 	}
 }
 
+// The same with the power really going while the process runs: what follows fails,
+// and the process finds its disk dead. It shows that a log cut short is what a cut
+// leaves.
+func TestPowerCut_UnderARunningProcess(t *testing.T) {
+	d := mount(t)
+	run(t, "script", d.dir)
+	models := modelsOf(t, d.log(t))
+	cuts := []int{5, 33, 62, 97, 211, 308, 449, 512}
+	if testing.Short() || raceEnabled {
+		cuts = cuts[3:5]
+	}
+	for i, n := range cuts {
+		d.ask(t, "load "+emptyImage(t))
+		if err := lazyfs.Tell(d.dir, fmt.Sprint("cut ", n)); err != nil {
+			t.Fatal(err)
+		}
+		said, killed := run(t, "script", d.dir)
+		if said == "" || !killed {
+			t.Fatalf("cut at %d: the process did not meet it: %s", n, said)
+		}
+		log := d.log(t)
+		all := moments(t, log, expectation{hashes: []string{empty()}})
+		want := all[len(all)-1]
+		want.target, want.hashes = models[want.step], nil
+		d.ask(t, "cut "+[]string{"none", "all", "7"}[i%3])
+		// What is checked is a copy: the process that checks is not to wait for a disk.
+		dir := filepath.Join(mailboxtest.Dir(t), "copy")
+		if err := os.CopyFS(dir, os.DirFS(d.dir)); err != nil {
+			t.Fatal(err)
+		}
+		if err := check(filepath.Join(dir, folder), want.expectation); err != nil {
+			t.Errorf("cut at %d, in step %d: %v\nit said: %s", n, want.step, err, said)
+		}
+	}
+}
+
 func imageAfter(base lazyfs.Image, log []lazyfs.Op, keep lazyfs.Keep) lazyfs.Image {
 	d := lazyfs.NewDisk(base)
 	for _, op := range log {

@@ -30,6 +30,9 @@ var roles = map[string]func(args []string) error{
 	"eio":    playFailedSyncs,
 	"full":   playFullDisk,
 	"check":  checkFolders,
+	"anew":   func(args []string) error { return play(args[0], []step{restore, open, reconcile}) },
+	"ext4":   playUntil,
+	"whole":  func(args []string) error { return play(args[0], whole()) },
 	"twice":  playTwice,
 }
 

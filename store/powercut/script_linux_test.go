@@ -27,6 +27,7 @@ type world struct {
 	store   *recorder
 	mu      sync.Mutex // guards all below
 	model   model
+	old     model // when the backup was made
 	ids     map[string]mailbox.ID
 	refs    map[string]mailbox.Ref
 	holders map[string]fence.Holder
