@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -10,12 +11,35 @@ import (
 )
 
 // A Body is the content of a message or a result: any bytes. On the wire it is
-// a string where the bytes are UTF-8, and {"base64": "…"} where not.
+// a string where IsText says so, and {"base64": "…"} where not.
 type Body []byte
+
+// IsText says whether b goes over the wire as a string: it is UTF-8, and its
+// escapes do not make it more than twice as long as base64 would. A string of
+// control characters takes six bytes for each, and the largest body would not go
+// into a line.
+func IsText(b []byte) bool {
+	return escapedLen(b) <= 2*base64.StdEncoding.EncodedLen(len(b)) && utf8.Valid(b)
+}
+
+// escapedLen is how long AppendString makes b, without the quotes.
+func escapedLen(b []byte) int {
+	n := len(b) + 3*(bytes.Count(b, []byte("\u2028"))+bytes.Count(b, []byte("\u2029")))
+	for _, c := range b {
+		switch {
+		case c >= ' ' && c != '"' && c != '\\':
+		case c >= ' ', c == '\n', c == '\r', c == '\t':
+			n++
+		default:
+			n += len(`\u0000`) - 1
+		}
+	}
+	return n
+}
 
 // MarshalJSON chooses the form by content.
 func (b Body) MarshalJSON() ([]byte, error) {
-	if utf8.Valid(b) {
+	if IsText(b) {
 		return AppendString(make([]byte, 0, len(b)+2), string(b)), nil
 	}
 	const head, tail = `{"base64":"`, `"}`

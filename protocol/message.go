@@ -43,7 +43,7 @@ type LastFailure struct {
 }
 
 // A MessageDetail is a message with all that is known of it. Bodies and results that
-// are not UTF-8 are in the field with the name's _base64.
+// are no text (IsText) are in the field with the name's _base64.
 type MessageDetail struct {
 	Message
 	Body            *string   `json:"body,omitempty"`

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"strconv"
 	"time"
-	"unicode/utf8"
 
 	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/mailbox"
@@ -129,9 +128,9 @@ func detail(d mailbox.Detail) protocol.MessageDetail {
 	return out
 }
 
-// text returns b as a string where it is one, else as it is.
+// text returns b as a string where it goes over the wire as one, else as it is.
 func text(b []byte) (*string, []byte) {
-	if !utf8.Valid(b) {
+	if !protocol.IsText(b) {
 		return nil, b
 	}
 	s := string(b)
