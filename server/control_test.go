@@ -189,7 +189,7 @@ func TestControl_WithoutSupervisor(t *testing.T) {
 		t.Fatal(err)
 	}
 	status := got.(protocol.Status)
-	if status.Supervisor.State != "stopped" || len(status.Actors) != 1 || !status.Actors[0].Paused || status.Actors[0].Inbox.New != 1 {
+	if status.Supervisor.State != "stopped" || len(status.Actors) != 1 || status.Actors[0].State != "stopped" || !status.Actors[0].Paused || status.Actors[0].Inbox.New != 1 {
 		t.Fatalf("status %+v", status)
 	}
 	for method, params := range map[string]string{"actor.restart": `{"actor":"resize"}`, "actor.signal": `{"actor":"resize","signal":"HUP"}`, "shutdown": ``} {

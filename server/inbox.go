@@ -249,5 +249,8 @@ func recordedState(a mailbox.Actor) string {
 	if a.Removed {
 		return "removed"
 	}
-	return "stopped"
+	if a.Stopped {
+		return "stopped" // by an operator: it would not run with one either
+	}
+	return "offline"
 }
