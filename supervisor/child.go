@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"net"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -116,7 +117,15 @@ func signalName(s unix.Signal) string {
 	return strings.TrimPrefix(s.String(), "signal ")
 }
 
-// signalNumber is the signal of a name with or without SIG. 0 is none.
+// signalNumber is the signal of a name with or without SIG, or of a number. 0 is
+// none.
 func signalNumber(name string) unix.Signal {
+	const last = 64 // SIGRTMAX
+	if n, err := strconv.Atoi(name); err == nil {
+		if n < 1 || n > last {
+			return 0
+		}
+		return unix.Signal(n)
+	}
 	return unix.SignalNum("SIG" + strings.TrimPrefix(strings.ToUpper(name), "SIG"))
 }

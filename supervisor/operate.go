@@ -113,7 +113,7 @@ func (sup *Supervisor) Signal(ctx context.Context, name, sig string) error {
 	}
 	number := signalNumber(sig)
 	if number == 0 {
-		return refusal.New(refusal.BadRequest, fmt.Sprintf("there is no signal %.20q", sig), "signals are named HUP, INT, USR1, …", "see `kill -l`")
+		return refusal.New(refusal.BadRequest, fmt.Sprintf("there is no signal %.20q", sig), "signals are named HUP, INT, USR1, …, or given by number", "see `kill -l`")
 	}
 	// What is stopping may still be signalled (C10).
 	if err := sup.operable(); err != nil && !sup.isRunning() {
@@ -133,7 +133,7 @@ func (sup *Supervisor) Signal(ctx context.Context, name, sig string) error {
 		}
 	})
 	if reached == 0 && len(problems) == 0 {
-		return refusal.New(refusal.WrongState, "signal "+name, "none of its processes lives", "see `sovereign status "+name+"`")
+		return refusal.New(refusal.WrongState, name+" was not signalled", "none of its processes lives", "see `sovereign status "+name+"`")
 	}
 	return errors.Join(problems...)
 }
