@@ -25,7 +25,11 @@ func (b *Box) Retry(ctx context.Context, id ID) error {
 			return err
 		}
 		if rec.state != Dead && rec.state != Parked {
-			return wrongState(rec, "only DEAD and PARKED messages can be retried", "wait until it has ended")
+			next := "wait until it has ended"
+			if rec.state == Done {
+				next = "it is done; to have it done again, send it again"
+			}
+			return wrongState(rec, "only DEAD and PARKED messages can be retried", next)
 		}
 		if b.policy(rec.to).Removed {
 			return wrongState(rec, "its actor "+rec.to+" is not in the present actors.yaml", "declare the actor again, then retry")

@@ -96,7 +96,8 @@ func (b *Box) draft(m Outgoing, now time.Time) (*draft, error) {
 	case actor.Removed:
 		return nil, unknownActor(m.To, "it is not in the present actors.yaml")
 	case !actor.Mailbox:
-		return nil, unknownActor(m.To, "it is a daemon, and has no mailbox")
+		return nil, refusal.New(refusal.UnknownActor, "there is no mailbox of "+quote(m.To), "it is a daemon, and daemons get no messages",
+			"send to a task or a worker; see `sovereign status`")
 	}
 	limit := int64(MaxBody)
 	if actor.MaxBody > 0 {
