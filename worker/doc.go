@@ -15,6 +15,10 @@
 // A panic fails the attempt. What the handler sends with Message.Send becomes
 // visible with the completion, or not at all.
 //
+// A SIGTERM, with which the supervisor stops a worker, ends no message: Run claims
+// no more and returns nil once what is at hand is settled, for which the worker has
+// its actor's stop.timeout (DrainOnSIGTERM).
+//
 // The handler's context ends when its claim is lost: it expired, a person
 // cancelled the message, or the lease of the process was lost. context.Cause
 // says which, as a refusal of package refusal. Whatever the handler does from

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os/signal"
 	"runtime/debug"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/sovereign-run/sovereign/protocol"
@@ -27,22 +29,29 @@ func Concurrency(n int) Option { return func(l *loop) { l.concurrency = min(max(
 // Logger has what happens to attempts logged; without it nothing is.
 func Logger(log *slog.Logger) Option { return func(l *loop) { l.log = log } }
 
-// Run opens the connection to the supervisor and works until it ends; see
-// Client.Run.
+// DrainOnSIGTERM says whether a SIGTERM, which the supervisor sends to stop a
+// worker, only has it drain. Unless given it is true for Run, and false for
+// Client.Run. With false the program sees to the signal itself, or dies of it with
+// the messages at hand.
+func DrainOnSIGTERM(on bool) Option { return func(l *loop) { l.drainOnTerm = on } }
+
+// Run opens the connection to the supervisor and works until it ends, or a SIGTERM
+// has it drain; see Client.Run.
 func Run(ctx context.Context, handle Handler, options ...Option) error {
 	c, err := Open()
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	return c.Run(ctx, handle, options...)
+	return c.Run(ctx, handle, append([]Option{DrainOnSIGTERM(true)}, options...)...)
 }
 
 // Run tells the supervisor that the worker is ready, then claims messages and
 // has handle work on them.
 //
-// It returns nil once it has drained: after the supervisor asked for it, or ctx
-// ended, no more is claimed and the handlers that run finish. It returns the
+// It returns nil once it has drained: after the supervisor asked for it, ctx ended
+// or a SIGTERM came (DrainOnSIGTERM), no more is claimed and the handlers that
+// run finish. It returns the
 // refusal when the lease of this process is lost (actor_lease_lost) or the
 // supervisor is gone (unavailable): then the handlers' contexts end too, and the
 // process should exit.
@@ -72,6 +81,7 @@ type loop struct {
 	handle      Handler
 	concurrency int
 	log         *slog.Logger
+	drainOnTerm bool
 
 	work   context.Context // of the handlers; ends when nothing counts any more
 	lose   context.CancelCauseFunc
@@ -85,6 +95,11 @@ type loop struct {
 var errDraining = errors.New("the worker drains")
 
 func (l *loop) run(ctx context.Context) error {
+	if l.drainOnTerm {
+		var stop context.CancelFunc
+		ctx, stop = signal.NotifyContext(ctx, syscall.SIGTERM)
+		defer stop()
+	}
 	l.work, l.lose = context.WithCancelCause(context.WithoutCancel(ctx))
 	defer l.lose(nil)
 	l.claims, l.drain = context.WithCancelCause(l.work)

@@ -3,7 +3,9 @@ package worker_test
 import (
 	"context"
 	"errors"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -284,6 +286,24 @@ func TestRun_DrainsWithContext(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A SIGTERM drains the worker, as the end of the context does. Remove
+// DrainOnSIGTERM and this test's process dies of it.
+func TestRun_DrainsOnSIGTERM(t *testing.T) {
+	client, s := newScript(t)
+	done := make(chan error, 1)
+	go func() {
+		done <- client.Run(t.Context(), func(context.Context, *worker.Message) error { return nil }, worker.DrainOnSIGTERM(true))
+	}()
+	s.begin()
+	s.want("claim") // it waits
+	if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
 }
 
 // What a claim brings after its caller has gone is given back, uncharged.

@@ -5,21 +5,17 @@ import (
 	"context"
 	"fmt"
 	"log"
-	"os/signal"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/worker"
 )
 
 func main() {
-	// SIGTERM ends no message: Run claims no more, and returns when those at hand
-	// are done.
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
-	if err := worker.Run(ctx, factor); err != nil {
+	// SIGTERM ends no message: Run then claims no more, and returns when those at
+	// hand are done.
+	if err := worker.Run(context.Background(), factor); err != nil {
 		log.Fatal(err)
 	}
 }
