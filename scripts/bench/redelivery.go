@@ -33,7 +33,7 @@ const (
       read end <&3
 `
 	tolerant = `    intensity: {restarts: 1000000, within: 1s}
-    retry: {max_attempts: 100, initial: 0s}
+    retry: {max_attempts: 1000, initial: 0s}
     inbox: {limit: 10000000}
 `
 )

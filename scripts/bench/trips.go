@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
+	"strings"
 )
 
 // A contender is one way to do round trips.
@@ -38,7 +40,7 @@ func (b *bench) contenders() []contender {
 	} else {
 		fmt.Println("beanstalkd is left out: it is not installed (apt-get install beanstalkd)")
 	}
-	return all
+	return slices.DeleteFunc(all, func(c contender) bool { return !strings.Contains(c.name, b.only) })
 }
 
 func (b *bench) inProcess(ctx context.Context, _ int) (broker, error) {
