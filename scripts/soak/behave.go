@@ -82,7 +82,7 @@ func behave(seed uint64, nonce string, attempt int, mode string) Behaviour {
 	if d := depth(nonce); d > 0 {
 		follow := func(how string, n int) Follow {
 			// Without a key each attempt sends a message of its own.
-			return Follow{To: actors[r.IntN(len(actors))].name, Nonce: fmt.Sprintf("%d/%s.%d%s%d", d-1, nonce[strings.IndexByte(nonce, '/')+1:], attempt, how, n)}
+			return Follow{To: recipient(r.IntN(1 << 20)), Nonce: fmt.Sprintf("%d/%s.%d%s%d", d-1, nonce[strings.IndexByte(nonce, '/')+1:], attempt, how, n)}
 		}
 		for i := range r.IntN(3) {
 			f := follow("s", i)
@@ -91,7 +91,7 @@ func behave(seed uint64, nonce string, attempt int, mode string) Behaviour {
 				k := randomOf(seed, nonce, "key", i)
 				f.Key = fmt.Sprintf("%s.k%d", nonce, i)
 				f.Nonce = fmt.Sprintf("%d/%s.k%d", d-1, nonce[strings.IndexByte(nonce, '/')+1:], i)
-				f.To = actors[k.IntN(len(actors))].name
+				f.To = recipient(k.IntN(1 << 20))
 			}
 			b.Staged = append(b.Staged, f)
 		}

@@ -214,7 +214,7 @@ func (run *Run) replace(ctx context.Context, s Step) error {
 		}
 	}
 	if s.Pick%2 == 0 {
-		to := actors[s.Pick/2%len(actors)].name
+		to := recipient(s.Pick / 2)
 		if err := run.send(ctx, Sending{Follow: Follow{To: to, Nonce: fmt.Sprintf("1/%d-down", s.N)}, Command: true}); err != nil {
 			return err
 		}

@@ -45,8 +45,18 @@ var actors = []actor{
 	{name: "press", mode: modeChannel, replicas: 3},
 	{name: "bind", mode: modeChannel, replicas: 2, manual: true},
 	{name: "ship", mode: modeSocket, replicas: 2, manual: true, keys: "on_worker_lost: park"},
-	{name: "walk", mode: modeShell, replicas: 1},
+	{name: "walk", mode: modeShell, replicas: 2},
 	{name: "count", mode: modeSocket, replicas: 2, keys: "watchdog: 4s"},
+}
+
+// recipient chooses an actor. The worker in sh, which starts a process for each
+// request, gets less than the others.
+func recipient(n int) string {
+	a := actors[n%len(actors)]
+	if a.mode == modeShell && n/len(actors)%4 != 0 {
+		a = actors[0]
+	}
+	return a.name
 }
 
 const maxAttempts = 4

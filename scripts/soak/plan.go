@@ -77,7 +77,7 @@ func (p *Plan) Next() Step {
 	between := func(low, high time.Duration) time.Duration { return low + time.Duration(p.r.Int64N(int64(high-low))) }
 	switch s.Do {
 	case stepSend, stepSendKeyed, stepSendWrong:
-		s.Send = Sending{Follow: Follow{To: actors[p.r.IntN(len(actors))].name, Nonce: fmt.Sprintf("%d/%d", p.r.IntN(3), p.n)}, Command: p.r.IntN(25) == 0}
+		s.Send = Sending{Follow: Follow{To: recipient(p.r.IntN(1 << 20)), Nonce: fmt.Sprintf("%d/%d", p.r.IntN(3), p.n)}, Command: p.r.IntN(25) == 0}
 		if p.r.IntN(5) == 0 {
 			s.Send.Delay = between(0, 2*time.Second)
 		}
@@ -87,7 +87,7 @@ func (p *Plan) Next() Step {
 			k := p.r.IntN(p.n/20 + 1)
 			s.Send.Delay, s.Send.Priority = 0, 0 // they are content, too
 			s.Send.Key = fmt.Sprintf("key-%d", k)
-			s.Send.To = actors[k%len(actors)].name
+			s.Send.To = recipient(k)
 			s.Send.Nonce = fmt.Sprintf("0/key-%d", k)
 			if s.Do == stepSendWrong {
 				s.Send.Nonce = fmt.Sprintf("0/wrong-%d-%d", k, p.n)
