@@ -183,6 +183,10 @@ func (sc *scene) step(t *rapid.T, e event) {
 		if e != kill && e != stop && (next.at == failed || next.at == exited || next.at == backoff) {
 			t.Fatalf("%s × %s does not start", before.at, e)
 		}
+	case elapsed:
+		if before.at == backoff && next.at != waiting {
+			t.Fatal("the backoff is over, and nothing starts")
+		}
 	case unkillable:
 		if next.at != stuck {
 			t.Fatalf("what cannot be killed leaves the slot %s", next.at)

@@ -68,7 +68,7 @@ type world struct {
 
 	cancel context.CancelCauseFunc
 	ended  chan error
-	helper sync.WaitGroup
+	parts  sync.WaitGroup
 	once   sync.Once
 	result error
 }
@@ -148,10 +148,10 @@ func (w *world) run() *world {
 	w.t.Helper()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	w.cancel = cancel
-	parts, stop := context.WithCancel(context.Background())
-	w.helper.Go(func() { _ = w.box.Run(parts) })
-	w.helper.Go(func() { _ = w.rec.Run(parts) })
-	w.helper.Go(func() {
+	running, stop := context.WithCancel(context.Background())
+	w.parts.Go(func() { _ = w.box.Run(running) })
+	w.parts.Go(func() { _ = w.rec.Run(running) })
+	w.parts.Go(func() {
 		defer stop()
 		w.ended <- w.sup.Run(ctx)
 	})
@@ -176,7 +176,7 @@ func (w *world) stop() error {
 			w.t.Error("the supervisor did not stop")
 			return
 		}
-		w.helper.Wait()
+		w.parts.Wait()
 		if _, err := w.box.Verify(context.Background(), func(p mailbox.Problem) { w.t.Errorf("verify: %+v", p) }); err != nil {
 			w.t.Errorf("verify: %v", err)
 		}
