@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,7 +19,7 @@ type inboxOptions struct {
 	*shared
 	state, from, subject, after string
 	older                       span
-	limit                       int
+	limit, last                 int
 	follow                      bool
 }
 
@@ -28,10 +29,12 @@ func newInbox(s *shared) *cobra.Command {
 		Use:   "inbox [ACTOR]",
 		Short: "List messages, and look after them",
 		Long: `List the messages of every actor, or of one, in the order in which they were
-sent. It works whether or not a supervisor runs. With --follow it goes on and
+sent; with --last the newest, newest first. It works whether or not a supervisor
+runs. With --follow it goes on and
 shows each message again whenever something happens to it.`,
 		Example: `  sovereign inbox
   sovereign inbox resize --state DEAD
+  sovereign inbox --last 10
   sovereign inbox --older 24h --limit 10 --json`,
 		Args:              inboxArgs,
 		ValidArgsFunction: completeActor(s),
@@ -45,8 +48,12 @@ shows each message again whenever something happens to it.`,
 	f.StringVar(&o.subject, "subject", "", "only with this `text` in the subject")
 	f.Var(&o.older, "older", "only sent at least so long ago")
 	f.IntVar(&o.limit, "limit", 50, "at most `N`")
+	f.IntVar(&o.last, "last", 0, "the newest `N`, newest first")
 	f.StringVar(&o.after, "after", "", "go on after this `cursor`, the next of the page before")
 	f.BoolVarP(&o.follow, "follow", "f", false, "go on as things happen")
+	for _, other := range []string{"limit", "after", "follow"} {
+		exclude(cmd, "last", other)
+	}
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions([]string{"NEW", "CLAIMED", "DONE", "DEAD", "PARKED"}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.AddCommand(newInboxShow(s), newInboxRetry(s), newInboxCancel(s), newInboxDrop(s), newInboxPurge(s))
 	return cmd
@@ -61,6 +68,9 @@ func inboxArgs(cmd *cobra.Command, args []string) error {
 }
 
 func (o inboxOptions) run(ctx context.Context, io streams, actor string) error {
+	if o.last < 0 {
+		return usage("--last must be at least 1", "", "")
+	}
 	if o.limit < 1 {
 		return usage("--limit must be at least 1", "", "")
 	}
@@ -72,9 +82,13 @@ func (o inboxOptions) run(ctx context.Context, io streams, actor string) error {
 	if o.follow {
 		return o.followInbox(ctx, io, conn, actor)
 	}
-	page, err := o.page(ctx, conn, actor)
+	list := o.page
+	if o.last != 0 {
+		list = o.newest
+	}
+	page, err := list(ctx, conn, actor)
 	if err == nil && len(page.Messages) == 0 && actor != "" {
-		err = known(ctx, conn, actor) // a misspelt name is not an empty inbox
+		err = o.known(ctx, conn, actor) // a misspelt name is not an empty inbox
 	}
 	switch {
 	case err != nil:
@@ -89,7 +103,7 @@ func (o inboxOptions) run(ctx context.Context, io streams, actor string) error {
 		return err
 	}
 	if page.Next != "" {
-		fmt.Fprintf(io.err, "more: --after %s\n", page.Next)
+		fmt.Fprintf(io.err, "more: --after %s    the newest: --last %d\n", page.Next, o.limit)
 	}
 	return nil
 }
@@ -101,9 +115,27 @@ func (o inboxOptions) page(ctx context.Context, conn *connection, actor string) 
 	return page, err
 }
 
+// newest reads all pages, and keeps the last messages.
+func (o inboxOptions) newest(ctx context.Context, conn *connection, actor string) (protocol.Inbox, error) {
+	last := []protocol.Message{}
+	o.limit = 1000
+	for {
+		page, err := o.page(ctx, conn, actor)
+		if err != nil {
+			return page, err
+		}
+		last = append(last, page.Messages...)
+		last = last[max(0, len(last)-o.last):]
+		if o.after = page.Next; o.after == "" {
+			slices.Reverse(last)
+			return protocol.Inbox{Messages: last}, nil
+		}
+	}
+}
+
 func inboxTable() table {
-	return table{columns: []column{{name: "ID"}, {name: "TO", gives: 5}, {name: "FROM", gives: 6}, {name: "SUBJECT", gives: 9},
-		{name: "STATE"}, {name: "AGE", number: true}, {name: "ATTEMPTS", number: true}, {name: "CLAIM", gives: 7}}}
+	return table{columns: []column{{name: "ID"}, {name: "TO", gives: 5}, {name: "FROM", gives: 6, drops: 3}, {name: "SUBJECT", gives: 9, drops: 1},
+		{name: "STATE"}, {name: "AGE", number: true}, {name: "ATTEMPTS", number: true}, {name: "CLAIM", gives: 7, drops: 2}}}
 }
 
 func printInbox(w io.Writer, messages []protocol.Message, now time.Time, width int) error {
@@ -203,7 +235,7 @@ func (o inboxOptions) line(w io.Writer, m protocol.Message) error {
 
 // known refuses, unknown_actor, the name of an actor that never was; where it looks
 // like a command of inbox, it says so.
-func known(ctx context.Context, conn *connection, actor string) error {
+func (s *shared) known(ctx context.Context, conn *connection, actor string) error {
 	err := conn.call(ctx, protocol.MethodStatus, protocol.StatusParams{Actor: actor}, nil)
 	if !refusal.Has(err, refusal.UnknownActor) {
 		return err
@@ -215,5 +247,5 @@ func known(ctx context.Context, conn *connection, actor string) error {
 		r.Next = "did you mean `sovereign inbox " + close[0] + "`?"
 		return &r
 	}
-	return err
+	return s.didYouMean(ctx, err, actor)
 }

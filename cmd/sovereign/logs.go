@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -20,6 +21,7 @@ type logsOptions struct {
 	*shared
 	slot, lines int
 	follow      bool
+	time        bool
 }
 
 func newLogs(s *shared) *cobra.Command {
@@ -40,6 +42,7 @@ written. It works whether or not a supervisor runs.`,
 	cmd.Flags().IntVar(&o.slot, "slot", 0, "only of slot `N` (0: all)")
 	cmd.Flags().IntVarP(&o.lines, "lines", "n", 100, "the last `N` lines (-1: all that are kept)")
 	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "go on as lines are written")
+	cmd.Flags().BoolVarP(&o.time, "time", "t", false, "show when each line was written")
 	return cmd
 }
 
@@ -69,7 +72,8 @@ func (o logsOptions) run(ctx context.Context, io streams, actor string) error {
 // known refuses, unknown_actor, the name of an actor that never was. It is asked
 // where there is nothing to show: logs are read without a supervisor or lock.
 func (o logsOptions) known(ctx context.Context, actor string) error {
-	return o.read(ctx, protocol.MethodStatus, protocol.StatusParams{Actor: actor}, nil)
+	err := o.read(ctx, protocol.MethodStatus, protocol.StatusParams{Actor: actor}, nil)
+	return o.didYouMean(ctx, err, actor)
 }
 
 // logsFolder is where a store keeps its logs (docs/interface.md).
@@ -92,11 +96,35 @@ func (o logsOptions) printer(w io.Writer) func(capture.Line) error {
 		return func(l capture.Line) error { return writeJSON(w, jsonLine(l)) }
 	}
 	colour := prefixColour(w)
+	onTerminal := isTerminal(w)
 	return func(l capture.Line) error {
 		before, after := colour(l.Actor)
-		_, err := fmt.Fprintf(w, "%s%s.%d |%s %s\n", before, l.Actor, l.Slot, after, l.Text)
+		at := ""
+		if o.time {
+			at = stamp(l.Time) + " "
+		}
+		if onTerminal {
+			l = escaped(l)
+		}
+		_, err := fmt.Fprintf(w, "%s%s%s.%d |%s %s\n", at, before, l.Actor, l.Slot, after, l.Text)
 		return err
 	}
+}
+
+// stamp is a time to the millisecond, local, always of the same width.
+func stamp(at time.Time) string {
+	const layout = "2006-01-02 15:04:05.000"
+	if at.IsZero() {
+		return fmt.Sprintf("%-*s", len(layout), "-")
+	}
+	return at.Local().Format(layout)
+}
+
+// escaped is l as a terminal may be given it: what would move its cursor is shown
+// instead.
+func escaped(l capture.Line) capture.Line {
+	l.Text = []byte(escape(string(bytes.TrimSuffix(l.Text, []byte("\r"))), "\t"))
+	return l
 }
 
 func jsonLine(l capture.Line) logLine {

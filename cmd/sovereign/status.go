@@ -63,7 +63,7 @@ func (o statusOptions) run(ctx context.Context, io streams, actor string) error 
 func (o statusOptions) fetch(ctx context.Context, actor string) (protocol.Status, error) {
 	var status protocol.Status
 	err := o.read(ctx, protocol.MethodStatus, protocol.StatusParams{Actor: actor}, &status)
-	return status, err
+	return status, o.didYouMean(ctx, err, actor)
 }
 
 // judge ends with exit status 1 and the reasons where something is not well.
@@ -114,8 +114,9 @@ func printStatus(w io.Writer, status protocol.Status, width int) error {
 		_, err := fmt.Fprintln(w, "no actors on record")
 		return err
 	}
-	t := table{columns: []column{{name: "ACTOR", gives: 5}, {name: "STATE", gives: 4}, {name: "PID", number: true},
-		{name: "UP", number: true}, {name: "RESTARTS", number: true}, {name: "LEASE", gives: 3},
+	t := table{columns: []column{{name: "ACTOR", gives: 5, least: 12}, {name: "STATE", gives: 4, least: 8},
+		{name: "PID", number: true, drops: 2}, {name: "UP", number: true, drops: 4}, {name: "RESTARTS", number: true, drops: 3},
+		{name: "LEASE", gives: 9, least: 6, drops: 1},
 		{name: "NEW", number: true}, {name: "CLAIMED", number: true}, {name: "DONE", number: true},
 		{name: "DEAD", number: true}, {name: "PARKED", number: true}}}
 	var notes []string
@@ -180,7 +181,8 @@ func addActor(t *table, a protocol.ActorStatus) {
 			cells[2], cells[3] = strconv.Itoa(s.PID), short(s.Uptime.Std())
 		}
 		if s.Lease != nil {
-			cells[5] = fmt.Sprintf("#%d %s", s.Lease.Token, short(time.Duration(s.Lease.RemainingMS)*time.Millisecond))
+			// The time first: a narrow terminal cuts the token.
+			cells[5] = fmt.Sprintf("%s #%d", short(time.Duration(s.Lease.RemainingMS)*time.Millisecond), s.Lease.Token)
 		}
 		if i > 0 {
 			inbox = []string{"", "", "", "", ""}

@@ -4,18 +4,22 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"unicode"
 
 	"golang.org/x/term"
 )
 
-// A column is one column of a table. A column that gives way is cut where the
-// table would be wider than the terminal, the ones that give way most first;
-// a number is set to the right.
+// A column is one column of a table; a number is set to the right. Where the table
+// would be wider than the terminal, columns are cut to what they need at least, the
+// ones that give way most first; then columns are left out, likewise; then the ones
+// that are left are cut further.
 type column struct {
 	name   string
 	gives  int // 0: never cut
+	least  int // cells; 0: as many as its name has
+	drops  int // 0: never left out
 	number bool
 }
 
@@ -35,12 +39,12 @@ func (t *table) add(cells ...string) {
 	t.rows = append(t.rows, cells)
 }
 
-const gap = 2 // blanks between two columns
+const gap = 2 // blanks between two columns, where there is room
 
 // write writes the table so that no line is wider than width; 0 means that
 // there is no limit.
 func (t *table) write(w io.Writer, width int) error {
-	widths := t.fit(width)
+	widths, gap := t.fit(width)
 	var b strings.Builder
 	header := make([]string, len(t.columns))
 	for i, c := range t.columns {
@@ -49,6 +53,9 @@ func (t *table) write(w io.Writer, width int) error {
 	for _, row := range append([][]string{header}, t.rows...) {
 		var line strings.Builder
 		for i, cell := range row {
+			if widths[i] == 0 {
+				continue
+			}
 			cell = cutTo(cell, widths[i])
 			pad := strings.Repeat(" ", widths[i]-cells(cell))
 			if t.columns[i].number {
@@ -65,34 +72,83 @@ func (t *table) write(w io.Writer, width int) error {
 	return err
 }
 
-// fit returns the width of each column: as wide as its widest cell, less what
-// the columns that give way must give for the whole to fit.
-func (t *table) fit(width int) []int {
-	const least = 4 // a cut cell still says something
-	widths := make([]int, len(t.columns))
-	total := 0
+// fit returns the width of each column, 0 for one that is left out, and the gap
+// between them.
+func (t *table) fit(width int) (widths []int, between int) {
+	const cut = 4 // a cell of so many still says something
+	full := make([]int, len(t.columns))
 	for i, c := range t.columns {
-		widths[i] = cells(c.name)
+		full[i] = cells(c.name)
 		for _, row := range t.rows {
-			widths[i] = max(widths[i], cells(row[i]))
+			full[i] = max(full[i], cells(row[i]))
 		}
-		total += widths[i] + gap
 	}
-	excess := total - gap - width
+	most := 0
+	for _, c := range t.columns {
+		most = max(most, c.drops)
+	}
+	asked := func(i int) int {
+		if t.columns[i].gives == 0 {
+			return full[i]
+		}
+		return max(t.columns[i].least, cells(t.columns[i].name))
+	}
+	for rank := most + 1; rank > 0; rank-- {
+		for i, c := range t.columns {
+			if c.drops == rank {
+				full[i] = 0
+			}
+		}
+		widths = slices.Clone(full)
+		if t.shrink(widths, width, gap, asked) {
+			return widths, gap
+		}
+	}
+	// All that may be left out is. The names of numbers give way next.
+	short := func(i int) int {
+		if !t.columns[i].number {
+			return widths[i]
+		}
+		least := cut
+		for _, row := range t.rows {
+			least = max(least, cells(row[i]))
+		}
+		return least
+	}
+	if !t.shrink(widths, width, 1, short) {
+		t.shrink(widths, width, 1, func(i int) int {
+			if t.columns[i].gives == 0 {
+				return widths[i]
+			}
+			return cut
+		})
+	}
+	return widths, 1
+}
+
+// shrink cuts columns down to the least that is asked for, until all go into width,
+// and says whether they do.
+func (t *table) shrink(widths []int, width, gap int, least func(i int) int) bool {
+	excess := -gap - width
+	for _, w := range widths {
+		if w > 0 {
+			excess += w + gap
+		}
+	}
 	if width <= 0 || excess <= 0 {
-		return widths
+		return true
 	}
-	for rank := 9; rank > 0 && excess > 0; rank-- {
+	for rank := 9; rank >= 0 && excess > 0; rank-- {
 		for i, c := range t.columns {
 			if c.gives != rank {
 				continue
 			}
-			give := min(excess, max(0, widths[i]-max(least, cells(c.name))))
+			give := min(excess, max(0, widths[i]-least(i)))
 			widths[i] -= give
 			excess -= give
 		}
 	}
-	return widths
+	return excess <= 0
 }
 
 // cutTo is s in at most width cells, ending in … where something is missing. A

@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"github.com/sovereign-run/sovereign/protocol"
 )
 
 // TestTable_NeverWrapsNorMovesTheCursor: whatever the cells hold, no line is wider
@@ -61,9 +63,57 @@ func TestTable_CutsNothingOffATerminal(t *testing.T) {
 func TestTable_GivesWayInOrder(t *testing.T) {
 	tab := table{columns: []column{{name: "ID"}, {name: "SUBJECT", gives: 9}, {name: "TO", gives: 1}}}
 	tab.add("m1", strings.Repeat("s", 40), strings.Repeat("t", 20))
-	got := tab.fit(40)
+	got, gap := tab.fit(40)
 	if got[0] != 2 || got[2] != 20 || got[0]+got[1]+got[2]+2*gap != 40 {
 		t.Errorf("widths are %v: the subject gives way first, the id never", got)
+	}
+}
+
+// TestStatus_KeepsWhatMatters: however narrow the terminal, and however long the
+// tokens after a crash, actor, state and the counts are shown, on 80 columns the
+// time left of a lease too.
+func TestStatus_KeepsWhatMatters(t *testing.T) {
+	status := protocol.Status{Actors: []protocol.ActorStatus{{Actor: "resize-pictures", Mode: "worker", State: "up",
+		Inbox: protocol.Counts{New: 1234, Claimed: 2, Done: 5678, Dead: 3, Parked: 4},
+		Slots: []protocol.SlotStatus{{Slot: 1, State: "up", PID: 1234567, Uptime: protocol.Duration(25 * time.Hour), Restarts: 12,
+			Lease: &protocol.SlotLease{Token: 12345678, RemainingMS: 29_000}}}}}}
+	for width, want := range map[int][]string{
+		40:  {"resi", "up", "1234", "2", "5678", "3", "4"},
+		80:  {"resize-pict", "up", "29s", "1234", "2", "5678", "3", "4"},
+		120: {"resize-pictures", "1234567", "1d1h", "29s #12345678", "5678"},
+	} {
+		var b bytes.Buffer
+		if err := printStatus(&b, status, width); err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(b.String(), "\n")
+		row := lines[2]
+		for _, cell := range want {
+			_, rest, found := strings.Cut(row, cell)
+			if !found {
+				t.Errorf("%d columns: %q is missing in order in\n%s", width, cell, b.String())
+			}
+			row = rest
+		}
+	}
+}
+
+// TestInbox_KeepsWhatMatters: age and attempts stand on a narrow terminal too.
+func TestInbox_KeepsWhatMatters(t *testing.T) {
+	now := time.Now()
+	messages := []protocol.Message{{ID: "m12345678", To: "resize-pictures", From: "somebody-else", Subject: strings.Repeat("s", 60),
+		State: "NEW", CreatedAt: now.Add(-3 * time.Minute), Attempts: 1, MaxAttempts: 5,
+		LastFailure: &protocol.LastFailure{Category: "exit_status", Reason: strings.Repeat("r", 60)}}}
+	for _, width := range []int{40, 80} {
+		var b bytes.Buffer
+		if err := printInbox(&b, messages, now, width); err != nil {
+			t.Fatal(err)
+		}
+		for _, cell := range []string{"m12345678", "NEW", "3m", "1/5"} {
+			if !strings.Contains(b.String(), cell) {
+				t.Errorf("%d columns: %q is missing in\n%s", width, cell, b.String())
+			}
+		}
 	}
 }
 
