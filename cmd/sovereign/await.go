@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 
 	"github.com/fsnotify/fsnotify"
@@ -15,8 +16,8 @@ import (
 
 // awaitEnd waits until the message has ended, over however many supervisors that
 // takes: while none runs it looks at what is on record, and then waits for one,
-// holding no lock.
-func awaitEnd(ctx context.Context, at place, id string) (protocol.MessageDetail, error) {
+// holding no lock. idle is called when it begins to wait for one.
+func awaitEnd(ctx context.Context, at place, id string, notices io.Writer, idle func()) (protocol.MessageDetail, error) {
 	for {
 		// Watching begins before asking: a supervisor that starts in between is
 		// not missed.
@@ -24,11 +25,12 @@ func awaitEnd(ctx context.Context, at place, id string) (protocol.MessageDetail,
 		if err != nil {
 			return protocol.MessageDetail{}, err
 		}
-		detail, running, err := lookAtEnd(ctx, at, id)
+		detail, running, err := lookAtEnd(ctx, at, id, notices)
 		switch {
 		case err != nil && !refusal.Has(err, refusal.Unavailable), err == nil && hasEnded(detail.State):
 			return detail, errors.Join(err, arrivals.Close())
 		case !running:
+			idle()
 			err = arrivals.next(ctx)
 		default:
 			err = nil
@@ -43,8 +45,8 @@ func hasEnded(state string) bool { return state == "DONE" || state == "DEAD" || 
 
 // lookAtEnd asks once: a supervisor answers at the message's end, a stopped store
 // at once.
-func lookAtEnd(ctx context.Context, at place, id string) (detail protocol.MessageDetail, running bool, err error) {
-	conn, err := connectTo(ctx, at, toRead)
+func lookAtEnd(ctx context.Context, at place, id string, notices io.Writer) (detail protocol.MessageDetail, running bool, err error) {
+	conn, err := connectPatiently(ctx, at, toRead, patience{notices: notices})
 	if err != nil {
 		return detail, false, err
 	}

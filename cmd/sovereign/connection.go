@@ -67,14 +67,27 @@ const (
 // a supervisor that is refused, actor_lease_lost. Without a store: unknown_actor.
 // Where others keep the lock and no socket answers for 10 seconds: store_locked.
 func (s *shared) connect(ctx context.Context, how access) (*connection, error) {
-	return connectTo(ctx, locate(s.data, os.Getenv), how)
+	wait := patience{notices: s.notices}
+	if how == toRead {
+		wait.most = lookFor
+	}
+	return connectPatiently(ctx, locate(s.data, os.Getenv), how, wait)
 }
 
 func connectTo(ctx context.Context, at place, how access) (*connection, error) {
+	return connectPatiently(ctx, at, how, patience{})
+}
+
+func connectPatiently(ctx context.Context, at place, how access, silence patience) (*connection, error) {
 	deadline := time.Now().Add(connectFor)
 	pause := firstPause
 	for {
 		c, err := tryConnect(ctx, at, how)
+		if err == nil && c.client != nil {
+			if err = silence.awake(ctx, c.client, at.data); err != nil {
+				return nil, errors.Join(err, c.Close())
+			}
+		}
 		if err == nil || !refusal.Has(err, refusal.StoreLocked) || time.Now().Add(pause).After(deadline) {
 			return c, err
 		}
@@ -133,13 +146,22 @@ func mustExist(data string) error {
 		if _, err := os.Stat(filepath.Join(data, bolt.MarkFile)); err == nil {
 			return nil // a database that is missing beside its mark: opening it says so
 		}
+		next := "`sovereign run actors.yaml` makes one; name another with --data"
+		if inner := filepath.Join(data, ".sovereign"); holdsStore(inner) {
+			next = "did you mean --data " + shellQuote(inner) + "?"
+		}
 		return refusal.New(refusal.UnknownActor, "there is no store in "+data, "no supervisor has run there yet",
-			"`sovereign run actors.yaml` makes one; name another with --data")
+			next)
 	case errors.Is(err, fs.ErrPermission):
 		return refusal.New(refusal.PermissionDenied, "look into the store in "+data, "the system refuses it to this user",
 			"run the command as the user who owns it").Because(err)
 	}
 	return err
+}
+
+func holdsStore(data string) bool {
+	_, err := os.Stat(filepath.Join(data, bolt.DataFile))
+	return err == nil
 }
 
 // read makes one request that changes nothing; write one that does.

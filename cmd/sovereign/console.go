@@ -25,8 +25,18 @@ func (o runOptions) console(w io.Writer) console {
 	if o.logFormat == "json" {
 		return newJSONConsole(w)
 	}
-	return capture.NewConsole(w, prefixColour(w))
+	plain := capture.NewConsole(w, prefixColour(w))
+	if isTerminal(w) {
+		return escapingConsole{plain}
+	}
+	return plain
 }
+
+// An escapingConsole keeps the control characters of children from a terminal. The
+// log has them as they were written.
+type escapingConsole struct{ console }
+
+func (c escapingConsole) Line(l capture.Line) { c.console.Line(escaped(l)) }
 
 // closeConsole gives what is queued a moment to be written: a terminal that is
 // stuck does not keep the supervisor.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"strings"
 
 	"github.com/sovereign-run/sovereign/config"
@@ -106,6 +108,9 @@ func report(err error, asJSON bool, stdout, stderr io.Writer) {
 		fmt.Fprintf(stdout, "%s\n", line)
 	case isProblems: // a list for editors: PATH:LINE:COLUMN: and nothing else
 		fmt.Fprintln(stderr, printableLines(problems.Error()))
+		if _, err := os.Stat(problems.List[0].Path); errors.Is(err, fs.ErrNotExist) {
+			fmt.Fprintln(stderr, "`sovereign init` writes a first one")
+		}
 	default:
 		fmt.Fprint(stderr, explain(r))
 	}

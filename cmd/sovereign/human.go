@@ -87,6 +87,15 @@ func printable(s string) string { return escape(s, "") }
 // printableLines is printable, but keeps line ends and tabs.
 func printableLines(s string) string { return escape(s, "\n\t") }
 
+// forTerminal is content as a terminal may be given it: printable, ending with a
+// line end where it holds anything.
+func forTerminal(content []byte) []byte {
+	if len(content) == 0 {
+		return nil
+	}
+	return []byte(strings.TrimSuffix(printableLines(string(content)), "\n") + "\n")
+}
+
 func escape(s, keep string) string {
 	var b strings.Builder
 	for i, r := range s {

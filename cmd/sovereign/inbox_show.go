@@ -125,21 +125,32 @@ func lastFailure(m protocol.Message, now time.Time) string {
 	return text
 }
 
-// printContent writes a body or result, indented. What is not UTF-8 is only
-// measured: --json has it whole.
+// printContent writes a body or result, indented. What is no text is only
+// measured, and a terminal gets the beginning: --json has it whole.
 func printContent(w io.Writer, title string, text *string, binary []byte) error {
 	var err error
 	switch {
 	case binary != nil:
-		_, err = fmt.Fprintf(w, "\n%s:\n  %s that are no UTF-8; see --json\n", title, plural(int64(len(binary)), "byte"))
+		_, err = fmt.Fprintf(w, "\n%s:\n  %s that are no text; see --json\n", title, plural(int64(len(binary)), "byte"))
 	case text == nil || *text == "":
 		return nil
 	default:
-		lines := strings.Split(strings.TrimSuffix(printableLines(*text), "\n"), "\n")
+		whole := printableLines(*text)
+		shown := whole
+		if isTerminal(w) && len(whole) > maxShown {
+			shown = strings.ToValidUTF8(whole[:maxShown], "")
+		}
+		lines := strings.Split(strings.TrimSuffix(shown, "\n"), "\n")
 		_, err = fmt.Fprintf(w, "\n%s:\n  %s\n", title, strings.Join(lines, "\n  "))
+		if err == nil && len(shown) < len(whole) {
+			_, err = fmt.Fprintf(w, "  … and %s more: see --json\n", size(int64(len(whole)-len(shown))))
+		}
 	}
 	return err
 }
+
+// maxShown is how much of a body or result a terminal gets, in bytes.
+const maxShown = 4 << 10
 
 func printReceipts(w io.Writer, receipts []protocol.Receipt, now time.Time, width int) error {
 	if len(receipts) == 0 {

@@ -34,8 +34,9 @@ func wantsJSON(args []string) bool {
 
 // shared are the flags that every command has.
 type shared struct {
-	data string
-	json bool
+	data    string
+	json    bool
+	notices io.Writer // what a person is told meanwhile
 }
 
 // The groups of `sovereign --help`, in its order.
@@ -63,6 +64,7 @@ category on stderr; 4 there is none (no message to claim, unknown id).`,
 		Example: `  sovereign init && sovereign run actors.yaml
   sovereign send hello world --wait
   sovereign status`,
+		PersistentPreRun:  func(cmd *cobra.Command, _ []string) { s.notices = cmd.ErrOrStderr() },
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		Args:              cobra.ArbitraryArgs,
@@ -71,6 +73,8 @@ category on stderr; 4 there is none (no message to claim, unknown id).`,
 	}
 	root.PersistentFlags().StringVar(&s.data, "data", "", "folder of the `store` (default: SOVEREIGN_SOCKET's, SOVEREIGN_DATA, ./.sovereign)")
 	root.PersistentFlags().BoolVar(&s.json, "json", false, "print JSON, errors too")
+	root.Version = thisBuild().Version
+	root.SetVersionTemplate(thisBuild().String() + "\n")
 	root.AddGroup(
 		&cobra.Group{ID: groupRun, Title: "Run:"},
 		&cobra.Group{ID: groupMessages, Title: "Messages:"},

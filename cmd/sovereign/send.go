@@ -2,13 +2,16 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/refusal"
@@ -32,7 +35,7 @@ func newSend(s *shared) *cobra.Command {
 		Short: "Send a message; it is durable once the command returns",
 		Long: `Send a message to an actor and print its id. It is durable once the command
 returns, whether or not a supervisor runs. The body is BODY, with - the standard
-input, with --file a file, else empty.
+input, with --file a file, else empty; what is piped in without - is refused.
 
 A key makes a send repeatable: the same content again returns the first id, other
 content is refused (duplicate_key).
@@ -83,25 +86,49 @@ func (o sendOptions) run(ctx context.Context, io streams, args []string) error {
 	if err := o.possible(at, claim, args); err != nil {
 		return err
 	}
+	if len(args) == 1 && o.file == "" && at.inherited.Process == "" && holdsContent(io.in) {
+		return usage("no body was given", "the standard input is a pipe or a file, and is read only for -",
+			"sovereign send "+args[0]+" - to send what it holds; with \"\" for -, or with < /dev/null, an empty message")
+	}
 	body, err := content(io.in, args[1:], o.file)
 	if err != nil {
 		return err
 	}
 	params := protocol.SendParams{Outgoing: o.outgoing(args[0], body), From: o.from, Claim: claim}
-	var sent protocol.SendResult
+	sent, running, err := o.send(ctx, at, params)
+	if at.inherited.Process == "" {
+		err = o.didYouMean(ctx, err, args[0])
+	}
+	if err != nil {
+		return err
+	}
+	idle := func() {}
+	if !o.json && at.inherited.Process == "" {
+		idle = sync.OnceFunc(func() { fmt.Fprintln(io.err, noSupervisor) })
+	}
+	if o.wait {
+		return o.await(ctx, io, at, sent.ID, idle)
+	}
+	if err := o.tell(io, args[0], sent, claim); err != nil {
+		return err
+	}
+	if !running {
+		idle()
+	}
+	return nil
+}
+
+func (o sendOptions) send(ctx context.Context, at place, params protocol.SendParams) (sent protocol.SendResult, running bool, err error) {
 	if at.inherited.Process != "" {
 		params.Identity = at.inherited
-		err = askWorker(ctx, at, protocol.MethodSend, params, &sent)
-	} else {
-		err = o.write(ctx, protocol.MethodSend, params, &sent)
+		return sent, true, askWorker(ctx, at, protocol.MethodSend, params, &sent)
 	}
-	switch {
-	case err != nil:
-		return err
-	case o.wait:
-		return o.await(ctx, io, at, sent.ID)
+	conn, err := o.connect(ctx, toWrite)
+	if err != nil {
+		return sent, false, err
 	}
-	return o.tell(io, args[0], sent, claim)
+	err = conn.call(ctx, protocol.MethodSend, params, &sent)
+	return sent, conn.client != nil, errors.Join(err, conn.Close())
 }
 
 // claim is the claim with which the message is staged: the one of the flags, in
@@ -187,6 +214,35 @@ func content(stdin io.Reader, args []string, file string) ([]byte, error) {
 	return nil, nil
 }
 
+// holdsContent says whether r is a file that is not empty, or a pipe that is not at
+// its end, as cron's is: most likely somebody meant it to be read.
+func holdsContent(r io.Reader) bool {
+	f, ok := r.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return false
+	case info.Mode().IsRegular():
+		return info.Size() > 0
+	}
+	return info.Mode()&os.ModeNamedPipe != 0 && !atEnd(f)
+}
+
+// atEnd says whether a pipe's writers have left without a word. One that is silent is
+// given a second.
+func atEnd(pipe *os.File) bool {
+	fds := []unix.PollFd{{Fd: int32(pipe.Fd()), Events: unix.POLLIN}}
+	for {
+		n, err := unix.Poll(fds, 1000)
+		if err != unix.EINTR {
+			return err == nil && n > 0 && fds[0].Revents&unix.POLLIN == 0
+		}
+	}
+}
+
 // maxContent is more than any store takes; it bounds what is read into memory.
 const maxContent = 6 << 20
 
@@ -209,13 +265,13 @@ func reason(err error) string {
 }
 
 // await waits for the end of a message over however many supervisors.
-func (o sendOptions) await(ctx context.Context, io streams, at place, id string) error {
+func (o sendOptions) await(ctx context.Context, io streams, at place, id string, idle func()) error {
 	if o.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(o.timeout))
 		defer cancel()
 	}
-	detail, err := awaitEnd(ctx, at, id)
+	detail, err := awaitEnd(ctx, at, id, io.err, idle)
 	switch {
 	case refusal.Has(err, refusal.MessageMissing):
 		return statusError{exitFailed, err}
@@ -249,6 +305,9 @@ func (o sendOptions) printResult(io streams, m protocol.MessageDetail) error {
 	result := m.ResultBase64
 	if m.Result != nil {
 		result = []byte(*m.Result)
+	}
+	if isTerminal(io.out) {
+		result = forTerminal(result)
 	}
 	_, err := io.out.Write(result)
 	if err == nil && m.ResultTruncated {

@@ -29,13 +29,17 @@ func (s *shared) shutdown(ctx context.Context, io streams) error {
 	at := locate(s.data, os.Getenv)
 	conn, err := server.Dial(at.data)
 	if refusal.Has(err, refusal.Unavailable) {
-		return refusal.New(refusal.Unavailable, "shut the supervisor down", "none runs on "+at.data, "").Because(err)
+		return refusal.New(refusal.Unavailable, "shut the supervisor down", "none runs on "+at.data,
+			"nothing is to be done; name another store with --data").Because(err)
 	}
 	if err != nil {
 		return err
 	}
 	c := newClient(conn)
 	defer c.Close()
+	if err := (patience{notices: io.err}).awake(ctx, c, at.data); err != nil {
+		return err
+	}
 	if err := c.call(ctx, protocol.MethodShutdown, protocol.Empty{}, nil); err != nil {
 		return err
 	}

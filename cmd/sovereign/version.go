@@ -52,6 +52,10 @@ func printVersion(w io.Writer, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(w).Encode(b)
 	}
-	_, err := fmt.Fprintf(w, "sovereign %s (commit %s, %s, %s)\n", b.Version, b.Commit, b.Go, b.System)
+	_, err := fmt.Fprintln(w, b)
 	return err
+}
+
+func (b build) String() string {
+	return fmt.Sprintf("sovereign %s (commit %s, %s, %s)", b.Version, b.Commit, b.Go, b.System)
 }
