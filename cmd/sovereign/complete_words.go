@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +26,30 @@ func completeActor(s *shared) cobra.CompletionFunc {
 			names = append(names, cobra.CompletionWithDesc(a.Actor, a.Mode+", "+a.State))
 		}
 		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completeActors is completeActor for a command that takes several.
+func completeActors(s *shared) cobra.CompletionFunc {
+	one := completeActor(s)
+	return func(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		names, directive := one(cmd, nil, word)
+		return slices.DeleteFunc(names, func(c cobra.Completion) bool {
+			name, _, _ := strings.Cut(c, "\t")
+			return slices.Contains(args, name)
+		}), directive
+	}
+}
+
+// completeSignal offers actors, then the signals that a person would send.
+func completeSignal(s *shared) cobra.CompletionFunc {
+	actor := completeActor(s)
+	return func(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) != 1 {
+			return actor(cmd, args, word)
+		}
+		return []cobra.Completion{"HUP", "INT", "QUIT", "TERM", "KILL", "USR1", "USR2", "STOP", "CONT", "WINCH", "ABRT", "ALRM"},
+			cobra.ShellCompDirectiveNoFileComp
 	}
 }
 

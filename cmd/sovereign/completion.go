@@ -11,7 +11,9 @@ func newCompletion() *cobra.Command {
 		Use:   "completion SHELL",
 		Short: "Print a completion script for bash, zsh, fish or powershell",
 		Long: `Print a completion script for bash, zsh, fish or powershell. Besides commands and
-flags it completes actor names and message ids, where a supervisor runs.`,
+flags it completes actor names and message ids, where a supervisor runs, and the
+names of signals. The one for bash needs the package bash-completion; zsh needs
+compinit.`,
 		Example: `  source <(sovereign completion bash)
   sovereign completion zsh > "${fpath[1]}/_sovereign"
   sovereign completion fish > ~/.config/fish/completions/sovereign.fish`,

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,21 +18,46 @@ func refuseInWords(cmd *cobra.Command) {
 	cmd.SuggestionsMinimumDistance = 2
 	cmd.SetFlagErrorFunc(wrongFlag)
 	if check := cmd.Args; check != nil {
-		cmd.Args = func(c *cobra.Command, args []string) error { return wrongArgs(c, check(c, args)) }
+		cmd.Args = func(c *cobra.Command, args []string) error { return wrongArgs(c, len(args), check(c, args)) }
 	}
 	for _, child := range cmd.Commands() {
 		refuseInWords(child)
 	}
 }
 
-func wrongArgs(cmd *cobra.Command, err error) error {
+func wrongArgs(cmd *cobra.Command, given int, err error) error {
 	if err == nil {
 		return nil
 	}
 	if _, said := errors.AsType[*refusal.Error](err); said {
 		return err
 	}
-	return usage("wrong arguments for "+cmd.CommandPath(), err.Error(), "usage: "+cmd.UseLine())
+	return usage("wrong arguments for "+cmd.CommandPath(), takes(err)+", and "+many(given)+" given", "usage: "+cmd.UseLine())
+}
+
+// takes says how many arguments a command takes, from what cobra says of it.
+func takes(err error) string {
+	var least, most int
+	text := err.Error()
+	if n, _ := fmt.Sscanf(text, "accepts between %d and %d", &least, &most); n == 2 {
+		return fmt.Sprintf("it takes %d to %d", least, most)
+	}
+	for form, words := range map[string]string{"accepts %d": "it takes %d", "accepts at most %d": "it takes at most %d", "requires at least %d": "it takes %d or more"} {
+		if n, _ := fmt.Sscanf(text, form, &least); n == 1 {
+			return fmt.Sprintf(words, least)
+		}
+	}
+	return "it takes none"
+}
+
+func many(n int) string {
+	switch n {
+	case 0:
+		return "none was"
+	case 1:
+		return "1 was"
+	}
+	return fmt.Sprintf("%d were", n)
 }
 
 // exclude refuses the flags names, of which at most one may be given.
@@ -56,6 +82,16 @@ func exclude(cmd *cobra.Command, names ...string) {
 
 func wrongFlag(cmd *cobra.Command, err error) error {
 	next := "see `" + cmd.CommandPath() + " --help`"
+	if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		why := errors.Unwrap(wrong).Error()
+		if number, ok := errors.AsType[*strconv.NumError](err); ok {
+			why = "it is no number"
+			if errors.Is(number, strconv.ErrRange) {
+				why = "the number is too large"
+			}
+		}
+		return usage(fmt.Sprintf("--%s cannot be %q", wrong.GetFlag().Name, cutTo(printable(wrong.GetValue()), 40)), why, next)
+	}
 	unknown, ok := errors.AsType[*pflag.NotExistError](err)
 	if !ok {
 		return usage("wrong flags for "+cmd.CommandPath(), err.Error(), next)
