@@ -87,6 +87,10 @@ func Reclaimable(found []FoundWorkspace) []Workspace {
 		switch {
 		case w.Open:
 			// Never before its end is durable.
+		case w.Result && !w.Gone && w.Completed:
+			// It is the message's result, and goes with it.
+		case w.Result:
+			out = append(out, w.Workspace)
 		case w.Gone, w.Reclaim == "always", w.Reclaim == "", w.Reclaim == "on_success" && w.Completed:
 			out = append(out, w.Workspace)
 		}

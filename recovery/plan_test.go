@@ -28,3 +28,23 @@ func TestReclaimable_NeverBeforeTheEndIsDurable(t *testing.T) {
 		}
 	}
 }
+
+// A result that lies in a file stays as long as its message, and no longer; what an
+// attempt wrote that did not complete is no result (P4.2).
+func TestReclaimable_ResultsGoWithTheirMessage(t *testing.T) {
+	file := recovery.Workspace{Path: "m1.1", Message: 1, Attempt: 1, Result: true}
+	for _, c := range []struct {
+		name  string
+		found recovery.FoundWorkspace
+		goes  bool
+	}{
+		{"completed", recovery.FoundWorkspace{Workspace: file, Completed: true, Reclaim: "always"}, false},
+		{"dropped", recovery.FoundWorkspace{Workspace: file, Gone: true}, true},
+		{"did not complete", recovery.FoundWorkspace{Workspace: file}, true},
+		{"under way", recovery.FoundWorkspace{Workspace: file, Open: true}, false},
+	} {
+		if got := recovery.Reclaimable([]recovery.FoundWorkspace{c.found}); len(got) == 1 != c.goes {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}

@@ -18,6 +18,7 @@ type Workspace struct {
 	Path    string
 	Message mailbox.ID
 	Attempt int
+	Result  bool // no folder: runs/results/ID.ATTEMPT, a result too large for the store
 }
 
 // Workspaces are the workspaces of one store's folder.
@@ -45,7 +46,7 @@ func (w Workspaces) Of(id mailbox.ID, attempt, uid int) Workspace {
 // no error. Links in it are removed, not followed.
 func (w Workspaces) Remove(ws Workspace) error { return os.RemoveAll(ws.Path) }
 
-// List returns the workspaces that exist.
+// List returns the workspaces that exist, and the results that lie in files.
 func (w Workspaces) List() ([]Workspace, error) {
 	all, err := os.ReadDir(w.data)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -67,17 +68,27 @@ func (w Workspaces) List() ([]Workspace, error) {
 			return nil, err
 		}
 		for _, e := range entries {
-			id, attempt, ok := parseWorkspace(e.Name())
+			id, attempt, ok := parseWorkspace(e.Name(), "-")
 			if ok && e.IsDir() {
 				out = append(out, Workspace{Path: filepath.Join(root, e.Name()), Message: id, Attempt: attempt})
 			}
 		}
 	}
+	results := filepath.Join(w.Root(-1), "results")
+	entries, err := os.ReadDir(results)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, e := range entries {
+		if id, attempt, ok := parseWorkspace(e.Name(), "."); ok {
+			out = append(out, Workspace{Path: filepath.Join(results, e.Name()), Message: id, Attempt: attempt, Result: true})
+		}
+	}
 	return out, nil
 }
 
-func parseWorkspace(name string) (mailbox.ID, int, bool) {
-	first, second, ok := strings.Cut(name, "-")
+func parseWorkspace(name, separator string) (mailbox.ID, int, bool) {
+	first, second, ok := strings.Cut(name, separator)
 	if !ok {
 		return 0, 0, false
 	}
