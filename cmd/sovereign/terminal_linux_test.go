@@ -200,3 +200,42 @@ func readAll(r *os.File) string {
 	b, _ := io.ReadAll(r)
 	return string(b)
 }
+
+// TestTerminal_IsNotMovedByChildren: what a child writes, as its log or as a result,
+// clears no screen; elsewhere it is as it was written. Take the escaping from run,
+// logs or send and this fails.
+func TestTerminal_IsNotMovedByChildren(t *testing.T) {
+	dir, tty := t.TempDir(), openTerminal(t)
+	text := "version: 1\nactors:\n  clear: {command: \"printf '\\\\033[2J'; printf '\\\\033[2Jlogged\\\\n' >&2\"}\n"
+	if err := os.WriteFile(filepath.Join(dir, "actors.yaml"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd := onTerminal(t, dir, tty, "look:", "run", "actors.yaml")
+	seen := make(chan string, 1)
+	go func() { seen <- readAll(tty.main) }()
+	second := openTerminal(t)
+	send := onTerminal(t, dir, second, "", "send", "clear", "x", "--wait")
+	result := readAll(second.main)
+	if err := send.Wait(); err != nil || result != "\\x1b[2J\r\n" {
+		t.Errorf("the result is %q, %v", result, err)
+	}
+	third := openTerminal(t)
+	logs := onTerminal(t, dir, third, "", "logs", "clear")
+	if text := readAll(third.main); !strings.Contains(text, "\\x1b[2Jlogged") || strings.Contains(text, "\x1b[2J") {
+		t.Errorf("the log is %q", text)
+	}
+	if err := logs.Wait(); err != nil {
+		t.Error(err)
+	}
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	if text := <-seen; !strings.Contains(text, "\\x1b[2Jlogged") || strings.Contains(text, "\x1b[2J") {
+		t.Errorf("run showed %q", text)
+	}
+	kept, err := os.ReadFile(filepath.Join(dir, ".sovereign", "logs", "clear.1.log"))
+	if err != nil || !strings.Contains(string(kept), "\x1b[2Jlogged") {
+		t.Errorf("the log file holds %q, %v", kept, err)
+	}
+}
