@@ -146,10 +146,12 @@ func cuts(t *testing.T, base lazyfs.Image, log []lazyfs.Op, first expectation, s
 	if last := all[len(all)-1]; last.target != nil || last.step < 0 {
 		t.Fatal("the log does not say how it ends")
 	}
-	subsets := 2
-	stride := 1
-	if testing.Short() || raceEnabled {
-		subsets, stride = 1, 7
+	subsets, stride := 1, 1
+	switch {
+	case testing.Short() || raceEnabled:
+		stride = 7
+	case every:
+		subsets = 8
 	}
 	work := mailboxtest.Dir(t)
 	disk := lazyfs.NewDisk(base)

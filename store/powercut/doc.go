@@ -16,5 +16,8 @@
 // that are replaced whole: there names and contents become durable in the order
 // that a real file system gives them.
 //
+// With POWERCUT_EVERY in the environment more of it is done, which takes minutes;
+// with -short or -race less.
+//
 // Mounting needs Linux and root; elsewhere the tests say so and skip.
 package powercut

@@ -79,7 +79,7 @@ func emptyImage(t *testing.T) string {
 	return name
 }
 
-// every asks for both lies of a disk about each sync.
+// every asks for both lies of a disk about each sync, and for more subsets of sectors.
 var every = os.Getenv("POWERCUT_EVERY") != ""
 
 // modelsOf returns the model after each step of the script.

@@ -120,8 +120,9 @@ func claim(holder, name, lost string) step {
 // settle ends a claim; what was staged in it under staged is visible from then on
 // if it is a completion.
 func settle(holder, name string, o mailbox.Outcome, state string, staged []string, sends ...string) step {
-	s := step{name: "settle " + name + " as " + string(o.Category), essential: true}
+	s := step{name: "settle " + name + " as " + string(o.Category)}
 	s.several = len(sends) > 0
+	s.essential = len(sends) == 0 // what it sends is refused like any send
 	s.do = func(ctx context.Context, w *world) error {
 		var out []mailbox.Outgoing
 		for _, to := range sends {
@@ -397,7 +398,10 @@ func together(n int) step {
 		errs := make([]error, n)
 		var all sync.WaitGroup
 		for i, name := range names("together", n) {
-			if _, done := w.ids[name]; done {
+			w.mu.Lock()
+			_, done := w.ids[name]
+			w.mu.Unlock()
+			if done {
 				continue
 			}
 			all.Go(func() {
