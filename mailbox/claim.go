@@ -207,6 +207,7 @@ func (b *Box) granted(claims []grantedClaim) []Delivery {
 		if !g.again {
 			b.index.hold(g.rec.id, g.rec.hold())
 		}
+		g.d.Again = g.again
 		out = append(out, g.d)
 	}
 	return out
@@ -337,6 +338,7 @@ func (b *Box) redeliver(ctx context.Context, h fence.Holder, held []Ref) ([]Deli
 			if err != nil {
 				return err
 			}
+			d.Again = true
 			out = append(out, d)
 		}
 		return nil

@@ -193,6 +193,7 @@ type Delivery struct {
 	Token     fence.Token
 	ExpiresAt time.Time
 	Remaining time.Duration
+	Again     bool // the process held it before it asked: this is a repeat
 }
 
 // A Ref names a claim as its holder knows it.

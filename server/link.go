@@ -35,11 +35,12 @@ const (
 )
 
 // An answer is what a request ends with. Where err is nil, result is sent.
-// undo, if there is one, is called when the peer cannot have got the answer.
+// told, if there is one, is called with whether the answer was written; where it
+// was not, the peer cannot have got it.
 type answer struct {
 	result any
 	err    *protocol.Error
-	undo   func()
+	told   func(sent bool)
 }
 
 func refuse(err error) answer { return answer{err: protocol.ErrorOf(err)} }
@@ -310,8 +311,8 @@ func (l *link) answer(c *call) {
 	} else {
 		sent = l.send(protocol.Response{JSONRPC: "2.0", ID: c.req.ID, Result: a.result})
 	}
-	if !sent && a.undo != nil {
-		a.undo()
+	if a.told != nil {
+		a.told(sent)
 	}
 	if c.bulk {
 		<-l.bulk

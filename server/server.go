@@ -46,6 +46,7 @@ type Server struct {
 	people    *Control
 	processes Processes
 	log       *slog.Logger
+	given     given
 
 	stop context.Context // ends when the server is to end
 	end  context.CancelCauseFunc
@@ -146,7 +147,7 @@ func (s *Server) greet(conn *net.UnixConn, k kind) {
 	}
 	var h handler = s.people
 	if k == worker {
-		h = &workers{box: s.box, processes: s.processes}
+		h = &workers{box: s.box, processes: s.processes, given: &s.given}
 	}
 	l := newLink(conn, h, s.log)
 	most := maxConnections
@@ -236,7 +237,7 @@ const maxNotices = 256
 // speaks for h, and for nobody else. The caller calls Close when the process
 // has been reaped. It does not block.
 func (s *Server) Attach(conn net.Conn, h fence.Holder) *Channel {
-	l := newLink(conn, &workers{box: s.box, processes: s.processes, bound: &h}, s.log)
+	l := newLink(conn, &workers{box: s.box, processes: s.processes, given: &s.given, bound: &h}, s.log)
 	c := &Channel{server: s, holder: h, link: l, queue: make(chan *protocol.Notification, maxNotices), done: make(chan struct{})}
 	s.mu.Lock()
 	defer s.mu.Unlock()

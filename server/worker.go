@@ -35,6 +35,7 @@ const maxClaims = 100
 type workers struct {
 	box       *mailbox.Box
 	processes Processes
+	given     *given
 	bound     *fence.Holder
 }
 
@@ -160,18 +161,19 @@ func (w *workers) claim(raw json.RawMessage) (protocol.Identity, deed, error) {
 			return refuse(refusal.New(refusal.BadRequest, "this process claims no messages",
 				"its actor's mode is "+string(in.mode), "a worker claims; set mode: worker"))
 		}
-		messages, undo, err := w.claimFor(in, q)
+		messages, told, err := w.claimFor(in, q)
 		if err != nil {
 			return refuse(err)
 		}
-		return answer{result: protocol.ClaimResult{Messages: messages}, undo: undo}
+		return answer{result: protocol.ClaimResult{Messages: messages}, told: told}
 	}, nil
 }
 
-// claimFor claims for in's holder. undo gives back what was claimed, uncharged.
+// claimFor claims for in's holder. told, called with whether the answer was
+// written, gives back, uncharged, what no answer has brought.
 // A wait that ended with the connection, or with the server, is no error: there
 // was nothing.
-func (w *workers) claimFor(in doing, q mailbox.ClaimRequest) (messages []protocol.Delivery, undo func(), err error) {
+func (w *workers) claimFor(in doing, q mailbox.ClaimRequest) (messages []protocol.Delivery, told func(sent bool), err error) {
 	q.Max = min(max(q.Max, 1), maxClaims)
 	ctx := in.run
 	if q.Wait > 0 {
@@ -194,15 +196,22 @@ func (w *workers) claimFor(in doing, q mailbox.ClaimRequest) (messages []protoco
 	}
 	sizes := lineSizes(claimed)
 	fit := in.call.fit(sizes[:whatFits(sizes)])
-	w.giveBack(in, claimed[fit:])
+	for _, d := range claimed {
+		w.given.enter(d)
+	}
+	w.giveBack(in, claimed[fit:], false)
 	claimed = claimed[:fit]
-	return deliveries(claimed), func() { w.giveBack(in, claimed) }, nil
+	return deliveries(claimed), func(sent bool) { w.giveBack(in, claimed, sent) }, nil
 }
 
-// giveBack releases claims that their worker has not got, uncharged. A claim
-// that is no longer current needs no release.
-func (w *workers) giveBack(in doing, claimed []mailbox.Delivery) {
+// giveBack ends an answer with these claims: those that their worker has got from
+// no answer are released, uncharged. A claim that is no longer current needs no
+// release.
+func (w *workers) giveBack(in doing, claimed []mailbox.Delivery, sent bool) {
 	for _, d := range claimed {
+		if !w.given.leave(d, sent) {
+			continue
+		}
 		_, _ = w.box.Settle(context.WithoutCancel(in.run), in.holder, mailbox.Ref{ID: d.ID, Token: d.Token},
 			mailbox.Outcome{Verdict: mailbox.GiveBack, Category: mailbox.CategoryReleased, ExitCode: -1,
 				Reason: "its worker could not be given it"}, nil)
@@ -250,10 +259,10 @@ func (w *workers) complete(raw json.RawMessage) (protocol.Identity, deed, error)
 		if p.Next == nil {
 			return answer{result: result}
 		}
-		var undo func()
-		result.Messages, undo, err = w.claimFor(in, mailbox.ClaimRequest{Max: p.Next.Max, Wait: p.Next.Wait.Std()})
+		var told func(bool)
+		result.Messages, told, err = w.claimFor(in, mailbox.ClaimRequest{Max: p.Next.Max, Wait: p.Next.Wait.Std()})
 		result.NextError = protocol.ErrorOf(err) // the completion stands
-		return answer{result: result, undo: undo}
+		return answer{result: result, told: told}
 	}, nil
 }
 

@@ -237,6 +237,28 @@ func TestWorker_UnwrittenClaimIsReleased(t *testing.T) {
 	}
 }
 
+// P3.3, mistake 18: the answer to a repeated claim is lost. The worker has the
+// claim from the first answer, and keeps it.
+func TestWorker_LostRepeatReleasesNothing(t *testing.T) {
+	h := newHouse(t)
+	holder := h.birth("resize", 1, config.Worker)
+	p, _ := h.channel(holder)
+	id := h.send("resize", "x")
+	d := p.claimOne()
+	ours, theirs := socketPair(t)
+	c := h.server.Attach(broken{Conn: ours, after: 0}, holder)
+	lost := newPeer(t, theirs)
+	lost.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"claim","params":{"id":%q}}`, id))
+	if _, err := lost.r.ReadByte(); err == nil {
+		t.Fatal("an answer came")
+	}
+	c.Close()
+	want(t, p.ask("check", map[string]any{"id": id, "token": d.Token}), "")
+	if got := h.detail(id); got.State != mailbox.Claimed || len(got.Receipts) != 0 {
+		t.Fatalf("message is %s, receipts %+v", got.State, got.Receipts)
+	}
+}
+
 // A channel that has come to its end still carries out what its worker wrote
 // before (P4.5: it races recovery, and may win).
 func TestChannel_CloseCarriesOutWhatWasWritten(t *testing.T) {
@@ -413,17 +435,17 @@ func TestComplete_CutsLargeResult(t *testing.T) {
 // More than fits one line is not claimed: the rest stays NEW, uncharged.
 func TestClaim_LeavesWhatDoesNotFit(t *testing.T) {
 	h := newHouse(t)
-	body := strings.Repeat("\x01", 1<<20) // six bytes each as JSON
-	for range 3 {
+	body := strings.Repeat("y", 1<<20) // seven of them fit
+	for range 9 {
 		h.send("resize", body)
 	}
 	p, _ := h.channel(h.birth("resize", 1, config.Worker))
-	got := into[protocol.ClaimResult](t, p.ask("claim", `{"max":3}`))
-	if len(got.Messages) != 1 || string(got.Messages[0].Body) != body {
+	got := into[protocol.ClaimResult](t, p.ask("claim", `{"max":9}`))
+	if len(got.Messages) != 7 || string(got.Messages[0].Body) != body {
 		t.Fatalf("got %d messages", len(got.Messages))
 	}
 	counts, err := h.box.Counts(t.Context(), "resize")
-	if err != nil || counts.New != 2 || counts.Claimed != 1 {
+	if err != nil || counts.New != 2 || counts.Claimed != 7 {
 		t.Fatalf("counts %+v %v", counts, err)
 	}
 }
