@@ -18,8 +18,12 @@ const MaxLine = 8 << 20
 // line does not cost its memory for as long as the connection lives.
 const keepBuffer = 64 << 10
 
-// readSize is a reader's buffer, in bytes: every idle connection keeps one.
-const readSize = 4 << 10
+// The buffers of a reader, in bytes: every idle connection keeps a small one; the
+// large one lives as long as there is something in it.
+const (
+	readSmall = 4 << 10
+	readLarge = 64 << 10
+)
 
 // ErrLineTooLong is returned by Decoder.Line for a line beyond MaxLine. The
 // line has been skipped; the next one can be read.
@@ -28,12 +32,16 @@ var ErrLineTooLong = refusal.New(refusal.BadRequest, "the line is too long",
 
 // A Decoder reads lines. It is used by one goroutine.
 type Decoder struct {
-	r   *bufio.Reader
-	buf []byte // the line, where it is longer than the reader's buffer
+	small *bufio.Reader
+	r     *bufio.Reader // small, or a larger one over it while long lines come
+	buf   []byte        // the line, where it is longer than the reader's buffer
 }
 
 // NewDecoder returns a decoder that reads from r.
-func NewDecoder(r io.Reader) *Decoder { return &Decoder{r: bufio.NewReaderSize(r, readSize)} }
+func NewDecoder(r io.Reader) *Decoder {
+	small := bufio.NewReaderSize(r, readSmall)
+	return &Decoder{small: small, r: small}
+}
 
 // Line returns the next line that is not blank, without its end. It is valid
 // until the next call. A line beyond MaxLine is skipped whole and reported as
@@ -57,6 +65,9 @@ func (d *Decoder) next() ([]byte, error) {
 		d.buf = nil
 	}
 	d.buf = d.buf[:0]
+	if d.r.Buffered() == 0 {
+		d.r = d.small
+	}
 	for {
 		part, err := d.r.ReadSlice('\n')
 		switch {
@@ -70,6 +81,9 @@ func (d *Decoder) next() ([]byte, error) {
 			d.buf = append(d.buf, part...)
 			if err == nil {
 				return d.buf[:len(d.buf)-1], nil
+			}
+			if d.r == d.small {
+				d.r = bufio.NewReaderSize(d.small, readLarge) // it reads past small's buffer once that is empty
 			}
 		case errors.Is(err, io.EOF) && len(d.buf)+len(part) > MaxLine:
 			return nil, ErrLineTooLong
