@@ -35,6 +35,11 @@ type Decoder struct {
 	small *bufio.Reader
 	r     *bufio.Reader // small, or a larger one over it while long lines come
 	buf   []byte        // the line, where it is longer than the reader's buffer
+
+	// Long, where it is set, is called when a line turns out to be longer than the
+	// reader's buffer, and what it returns when that line is over: who has many
+	// readers can bound the long lines that are read at once, and their time.
+	Long func() (over func())
 }
 
 // NewDecoder returns a decoder that reads from r.
@@ -68,6 +73,8 @@ func (d *Decoder) next() ([]byte, error) {
 	if d.r.Buffered() == 0 {
 		d.r = d.small
 	}
+	over := func() {}
+	defer func() { over() }()
 	for {
 		part, err := d.r.ReadSlice('\n')
 		switch {
@@ -77,6 +84,9 @@ func (d *Decoder) next() ([]byte, error) {
 			if len(d.buf)+len(bytes.TrimSuffix(part, []byte("\n"))) > MaxLine {
 				d.buf = nil
 				return nil, d.skip(err == nil)
+			}
+			if len(d.buf) == 0 && d.Long != nil {
+				over = d.Long()
 			}
 			d.buf = append(d.buf, part...)
 			if err == nil {

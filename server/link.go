@@ -150,6 +150,7 @@ type link struct {
 	out     *protocol.Encoder
 	handler handler
 	log     *slog.Logger
+	long    func() (over func()) // protocol.Decoder.Long; nil where it need not be bounded
 
 	wait     context.Context // of what only waits
 	endWaits context.CancelCauseFunc
@@ -214,6 +215,7 @@ var errPeerGone = errors.New("the peer asks nothing more")
 
 func (l *link) read(calls *sync.WaitGroup) {
 	lines := protocol.NewDecoder(l.conn)
+	lines.Long = l.long
 	for l.hasRoom() {
 		line, err := lines.Line()
 		if errors.Is(err, protocol.ErrLineTooLong) {

@@ -47,15 +47,24 @@ type Server struct {
 	processes Processes
 	log       *slog.Logger
 	given     given
+	longOwn   chan struct{} // one for each long line that is being read
+	longOther chan struct{}
 
 	stop context.Context // ends when the server is to end
 	end  context.CancelCauseFunc
 
 	mu      sync.Mutex // guards what follows
 	links   map[*link]struct{}
-	byUser  map[int]int // connections from sockets
+	byUser  map[caller]int // connections from sockets
 	closed  bool
 	serving sync.WaitGroup // one for each link; added to under mu while not closed
+}
+
+// A caller is whose connections are counted together: those of one user on one
+// socket, so that workers do not lock out people.
+type caller struct {
+	socket kind
+	uid    int
 }
 
 // New returns a server that answers nothing yet. A nil log discards.
@@ -65,7 +74,8 @@ func New(box *mailbox.Box, people *Control, processes Processes, log *slog.Logge
 	}
 	stop, end := context.WithCancelCause(context.Background())
 	return &Server{box: box, people: people, processes: processes, log: log, stop: stop, end: end,
-		links: map[*link]struct{}{}, byUser: map[int]int{}}
+		links: map[*link]struct{}{}, byUser: map[caller]int{},
+		longOwn: make(chan struct{}, maxLongLines), longOther: make(chan struct{}, maxLongLinesOfOther)}
 }
 
 var (
@@ -150,17 +160,19 @@ func (s *Server) greet(conn *net.UnixConn, k kind) {
 		h = &workers{box: s.box, processes: s.processes, given: &s.given}
 	}
 	l := newLink(conn, h, s.log)
+	l.long = s.longLines(conn, own)
+	from := caller{k, uid}
 	most := maxConnections
 	if !own {
 		most = maxConnectionsOfOther
 	}
 	s.mu.Lock()
-	full := s.byUser[uid] >= most
+	full := s.byUser[from] >= most
 	if !full && !s.closed {
-		s.byUser[uid]++
+		s.byUser[from]++
 		s.startLocked(l, func() {
-			if s.byUser[uid]--; s.byUser[uid] == 0 {
-				delete(s.byUser, uid)
+			if s.byUser[from]--; s.byUser[from] == 0 {
+				delete(s.byUser, from)
 			}
 		})
 	}
