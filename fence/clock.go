@@ -29,9 +29,9 @@ type Clock struct {
 	beating bool // a goroutine, watch, runs; it ends by itself at the first beat without need
 }
 
-// Beat is how often a clock with deadlines looks at itself, and so the length of
-// the gaps that it may miss.
-const Beat = time.Second
+// Beat is how often a clock with deadlines looks at itself. A wait of two beats
+// between looks is a busy machine; a longer one is a gap.
+const Beat = 100 * time.Millisecond
 
 // NewClock returns the clock over source. onGap, which may be nil, is told of each
 // gap that is left out; it must not ask the clock.
@@ -46,13 +46,13 @@ func (c *Clock) Now() Instant {
 	return c.look()
 }
 
-// look reads the source and leaves out what passed while we did not run. A wait
-// of up to two beats is a busy machine; what goes beyond one is left out whole.
+// look reads the source and leaves out what passed while we did not run. A gap is
+// left out whole, with the part of a beat before it: nobody's time runs out
+// early, and late by a beat at most.
 func (c *Clock) look() Instant {
 	now := c.source()
 	if c.seen != 0 {
-		if passed := now - c.seen; passed > 2*Instant(c.beat) {
-			gap := passed - Instant(c.beat)
+		if gap := now - c.seen; gap > 2*Instant(c.beat) {
 			c.gaps += gap
 			if c.onGap != nil {
 				c.onGap(time.Duration(gap))

@@ -43,8 +43,15 @@ type account struct {
 // account looks the actor's user up anew each time, so that a restart sees what
 // has changed.
 func (a *actor) account() (account, error) {
-	if a.spec.User == "" {
+	switch {
+	case a.spec.User == "" && a.spec.Group == "":
 		return account{env: a.env}, nil
+	case a.spec.User == "":
+		c, err := process.LookupGroup(a.spec.Group)
+		if err != nil {
+			return account{}, err
+		}
+		return account{credential: &c, env: a.env}, nil
 	}
 	c, env, err := process.LookupUser(a.spec.User, a.spec.Group)
 	if err != nil {

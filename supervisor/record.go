@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/supervisor/process"
@@ -45,7 +46,8 @@ func (r records) put(slot fence.Slot, rec record) error {
 	if len(text) > recordSize {
 		return fmt.Errorf("record the process of %s: %d bytes are too many", slot, len(text))
 	}
-	f, err := os.OpenFile(r.path(slot), os.O_WRONLY|os.O_CREATE, 0o600)
+	// Never through a link that somebody put there.
+	f, err := os.OpenFile(r.path(slot), os.O_WRONLY|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return fmt.Errorf("record the process of %s: %w", slot, err)
 	}

@@ -31,6 +31,10 @@ func (o runOptions) serve(ctx context.Context, io streams, file *config.File, db
 	var box *mailbox.Box
 	clock := fence.NewClock(clockOf(db), func(gap time.Duration) {
 		// Suspended or stopped: nobody's time ran out meanwhile (P9).
+		if gap < time.Second { // a busy machine; not worth a line for each
+			log.Debug("supervisor did not run for a moment; all deadlines move by as much", "gap", gap)
+			return
+		}
 		log.Warn("supervisor did not run for a while; all deadlines move by as much", "gap", gap)
 		box.Note(mailbox.Event{Kind: mailbox.EventGap, Text: "the supervisor did not run for " + gap.Round(time.Millisecond).String() +
 			"; all deadlines moved by as much"})

@@ -57,6 +57,19 @@ func LookupUser(name, group string) (c Credential, env []string, err error) {
 	return c, []string{"HOME=" + home, "USER=" + u.Username, "LOGNAME=" + u.Username, "SHELL=" + shellOf(u.Username)}, nil
 }
 
+// LookupGroup is the supervisor's own user in another group, and in no further one.
+func LookupGroup(group string) (c Credential, err error) {
+	gid, err := lookupGroup(group)
+	if err != nil {
+		return Credential{}, err
+	}
+	g, err := strconv.ParseUint(gid, 10, 32)
+	if err != nil {
+		return Credential{}, fmt.Errorf("look up group %q: gid %q: %w", group, gid, err)
+	}
+	return Credential{UID: uint32(os.Geteuid()), GID: uint32(g), Groups: []uint32{uint32(g)}}, nil
+}
+
 // lookupGroup is the number of a group given by name or number. A number need
 // not be in the database.
 func lookupGroup(group string) (string, error) {
