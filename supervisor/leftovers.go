@@ -98,9 +98,14 @@ func (sup *Supervisor) recover(ctx context.Context) (map[fence.Slot]error, error
 	}
 	if ended > 0 {
 		sup.log.Warn("processes of a dead supervisor ended", "count", ended)
-		sup.box.Note(mailbox.Event{Kind: eventLeftover, Text: fmt.Sprintf("%d processes that a dead supervisor left were ended", ended)})
+		sup.box.Note(mailbox.Event{Kind: eventLeftover, Text: fmt.Sprintf("ended %d of the processes that a dead supervisor left", ended)})
 	}
-	if _, err := sup.recovery.Reconcile(ctx); err != nil {
+	report, err := sup.recovery.Reconcile(ctx)
+	if !report.Empty() {
+		sup.log.Info("recovered what was on record", "attempts", len(report.Recovered)+len(report.Swept), "leases", len(report.Released),
+			"workspaces", len(report.Workspaces))
+	}
+	if err != nil {
 		return nil, err
 	}
 	return stuck, nil

@@ -108,6 +108,17 @@ func TestTask_OtherUser(t *testing.T) {
 	}
 }
 
+// L7: group without user: the supervisor's own user, in that group and no further.
+func TestTask_OtherGroup(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can change groups")
+	}
+	w := open(t, shell("t", config.Task, `id -u; id -g; id -G`, func(a *config.Actor) { a.Group = "65534" })).run()
+	if d := w.await(w.send("t", "")); d.State != mailbox.Done || string(d.Result) != "0\n65534\n65534\n" {
+		t.Errorf("%s, %q, %+v", d.State, d.Result, d.Receipts)
+	}
+}
+
 // openReachable is open in a folder that other users can pass through.
 func openReachable(t *testing.T, actors ...config.Actor) *world {
 	t.Helper()

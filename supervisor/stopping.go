@@ -96,7 +96,11 @@ func (s *slot) gone(c *child, held []mailbox.Ref) {
 	}
 	var trouble error
 	if !a.success && !a.asked {
-		trouble = refusal.New(refusal.Failed, "the last process ended: "+e.lost().Reason, "", "see `sovereign logs "+s.name.Actor+"`")
+		how := e.lost().Reason
+		if c.task != nil {
+			how = e.task(nil, false).Reason
+		}
+		trouble = refusal.New(refusal.Failed, "the last process ended: "+how, "", "see `sovereign logs "+s.name.Actor+"`")
 	}
 	s.proceed(a, trouble)
 }

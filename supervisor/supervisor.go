@@ -88,6 +88,7 @@ func (sup *Supervisor) Run(ctx context.Context) error {
 	if err := sup.prepare(); err != nil {
 		return err
 	}
+	sup.warnOfLimit()
 	stuck, err := sup.recover(ctx)
 	if ctx.Err() != nil {
 		return nil // stopped before anything was started; the next start goes on
