@@ -113,7 +113,7 @@ func TestTask_OtherGroup(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can change groups")
 	}
-	w := open(t, shell("t", config.Task, `id -u; id -g; id -G`, func(a *config.Actor) { a.Group = "65534" })).run()
+	w := openReachable(t, shell("t", config.Task, `id -u; id -g; id -G`, func(a *config.Actor) { a.Group = "65534"; a.Cwd = "/" })).run()
 	if d := w.await(w.send("t", "")); d.State != mailbox.Done || string(d.Result) != "0\n65534\n65534\n" {
 		t.Errorf("%s, %q, %+v", d.State, d.Result, d.Receipts)
 	}
