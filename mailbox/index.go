@@ -360,6 +360,7 @@ type expiredClaim struct {
 	holder fence.Holder
 }
 
+//lint:ignore U1000 heap calls it, through its constraint
 func (id ID) before(other ID) bool { return id < other }
 
 type dueEntry struct {
@@ -369,6 +370,7 @@ type dueEntry struct {
 	priority int
 }
 
+//lint:ignore U1000 heap calls it, through its constraint
 func (e dueEntry) before(other dueEntry) bool {
 	return e.at < other.at || e.at == other.at && e.id < other.id
 }

@@ -65,10 +65,9 @@ func TestReconcile(t *testing.T) {
 	if err := os.MkdirAll(gone.Path, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	r := recovery.New(h.Box, ws, nil)
 	h.Advance(time.Hour) // the tasks lived for so long: they are lost, not expired
 	h.Reopen(t)
-	r = recovery.New(h.Box, ws, nil)
+	r := recovery.New(h.Box, ws, nil)
 	out, err := r.Reconcile(ctx)
 	if err != nil || len(out.Swept) != 0 || len(out.Recovered) != 2 || len(out.Released) != 2 || len(out.Workspaces) != 3 {
 		t.Fatalf("%+v, %v", out, err)

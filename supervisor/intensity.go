@@ -61,14 +61,3 @@ func (b *budget) held(id mailbox.ID) bool {
 	}
 	return false
 }
-
-// left is how many more ends the intensity allows at now.
-func (b *budget) left(i config.Intensity, now fence.Instant) int {
-	n := 0
-	for _, e := range b.ends {
-		if e.at > now-fence.Instant(i.Within) {
-			n++
-		}
-	}
-	return max(0, i.Restarts-n)
-}

@@ -37,10 +37,10 @@ func unignore() ([]os.Signal, error) {
 }
 
 // handle lets signals come and does nothing about them. A channel without
-// buffer and reader drops what it is sent.
+// reader drops what it is sent once its buffer is full.
 func handle(sigs []os.Signal) {
 	if len(sigs) > 0 { // Notify without signals means all of them
-		signal.Notify(make(chan os.Signal), sigs...)
+		signal.Notify(make(chan os.Signal, 1), sigs...)
 	}
 }
 
