@@ -349,9 +349,11 @@ func TestAgents(t *testing.T) {
 	pace("600")
 	f.do("send", "planner", "ship release 2", "--wait")
 	f.await(func(line string) bool { return strings.Contains(line, "at work: migrate the database") }, "logs", "operator", "--follow")
-	pace("0")
+	f.do("pause", "operator") // the other step waits until this one has been dealt with
 	f.do("signal", "operator", "KILL")
 	f.awaitEvent("operator", "parked", "worker_lost")
+	pace("0")
+	f.do("resume", "operator")
 	f.awaitEvent("operator", "completed", "completed") // the other step
 	stop()
 	first := f.inbox("operator")[0]

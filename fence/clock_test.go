@@ -1,6 +1,7 @@
 package fence_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,14 +15,14 @@ import (
 func TestClock_LeavesOutWhatItDidNotSee(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		var asleep time.Duration // the source jumps: a stopped process sees that
-		source := func() fence.Instant { return fence.Instant(1 + time.Since(start) + asleep) }
+		var asleep atomic.Int64 // the source jumps: a stopped process sees that
+		source := func() fence.Instant { return fence.Instant(1 + int64(time.Since(start)) + asleep.Load()) }
 		var gaps []time.Duration
 		c := fence.NewClock(source, func(d time.Duration) { gaps = append(gaps, d) })
 		done := c.Need()
 		deadline := c.Now() + fence.Instant(10*time.Second)
 		time.Sleep(4 * time.Second)
-		asleep = 8 * time.Hour
+		asleep.Store(int64(8 * time.Hour))
 		if now := c.Now(); now >= deadline {
 			t.Fatalf("a deadline 6 s away has passed by %v after 8 h of sleep", time.Duration(now-deadline))
 		}
@@ -67,13 +68,14 @@ func TestClock_IdleIsNoGap(t *testing.T) {
 // The clock does not run backwards whatever its source does within a gap.
 func TestClock_NeverBackwards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		at := fence.Instant(1)
-		c := fence.NewClock(func() fence.Instant { return at }, nil)
+		var at atomic.Int64
+		at.Store(1)
+		c := fence.NewClock(func() fence.Instant { return fence.Instant(at.Load()) }, nil)
 		done := c.Need()
 		defer func() { done(); time.Sleep(2 * fence.Beat) }()
 		last := c.Now()
 		for _, step := range []time.Duration{time.Second, time.Hour, time.Millisecond, 3 * time.Second, 0, 48 * time.Hour} {
-			at += fence.Instant(step)
+			at.Add(int64(step))
 			now := c.Now()
 			if now < last {
 				t.Fatalf("from %d to %d after a step of %v", last, now, step)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"runtime"
 	"strings"
 	"sync"
@@ -155,10 +156,15 @@ func TestClaim_AgainIsIdempotentUntilItExpires(t *testing.T) {
 	}
 	first := got[0]
 	again, err := h.Box.Claim(ctx, a, mailbox.ClaimRequest{Request: "r1"})
+	if err == nil && len(again) == 1 && again[0].Again {
+		again[0].Again = false // that it is a repeat is all that differs
+	}
 	if err != nil || fmt.Sprint(again) != fmt.Sprint(got) {
 		t.Fatalf("request again: %+v, want %+v, %v", again, got, err)
 	}
-	if d := h.MustClaim(t, a, id); fmt.Sprint(d) != fmt.Sprint(first) {
+	d := h.MustClaim(t, a, id)
+	d.Again = false
+	if fmt.Sprint(d) != fmt.Sprint(first) {
 		t.Fatalf("id again: %+v, want %+v", d, first)
 	}
 	_, err = h.Box.Claim(ctx, b, mailbox.ClaimRequest{ID: id})
@@ -282,13 +288,15 @@ func TestSettle_Repeated(t *testing.T) {
 	}
 }
 
+// mustEvents returns the journal without what was refused, which is written in
+// the background.
 func mustEvents(t *testing.T, h *mailboxtest.House) []mailbox.Event {
 	t.Helper()
 	evs, _, err := h.Box.Events(context.Background(), 0, 100000)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return evs
+	return slices.DeleteFunc(evs, func(ev mailbox.Event) bool { return ev.Kind == mailbox.EventRefused })
 }
 
 // P3.6: a receipt written by recovery is nobody's repeat.
