@@ -176,7 +176,9 @@ func TestStop_WakesAStoppedProcess(t *testing.T) {
 func init() {
 	roles["stopped"] = func(s *supervisor) {
 		s.host()
-		p, _ := s.startLines(sh(`trap "exit 5" TERM; echo ready; while :; do sleep 0.01; done`, s.args[0]), 1)
+		// It starts nothing: a shell that is stopped while it waits for its vfork is in
+		// another state.
+		p, _ := s.startLines(sh(`trap "exit 5" TERM; echo ready; while :; do :; done`, s.args[0]), 1)
 		s.check(p.Signal(syscall.SIGSTOP))
 		s.check(p.Signal(syscall.SIGTERM))
 		waitState(p.PID(), 'T')
