@@ -4,12 +4,17 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"slices"
+	"time"
 
 	"github.com/sovereign-run/sovereign/config"
 	"github.com/sovereign-run/sovereign/mailbox"
 	"github.com/sovereign-run/sovereign/supervisor"
 )
+
+// lookAgain, for each actor, is waited between two looks at whether all are up.
+const lookAgain = 50 * time.Microsecond
 
 // tellService tells the service manager once that all actors are up, then waits
 // for ctx to end, and returns its cause.
@@ -21,7 +26,8 @@ func tellService(ctx context.Context, service notifier, box *mailbox.Box, sup *s
 	}
 	for {
 		changed := sup.Changes()
-		if status := sup.Status(); allUp(status, blocked(actors, box.Actors(), status)) {
+		status := sup.Status()
+		if allUp(status, blocked(actors, box.Actors(), status)) {
 			if err := service.tell(fmt.Sprintf("READY=1\nSTATUS=%s", plural(int64(len(status)), "actor"))); err != nil {
 				log.Warn("service manager not told", "err", err)
 			}
@@ -32,7 +38,14 @@ func tellService(ctx context.Context, service notifier, box *mailbox.Box, sup *s
 			return context.Cause(ctx)
 		case <-changed:
 		}
+		// Many actors come up one after the other; looking at all of them for each
+		// would cost more than starting them.
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Duration(len(status)) * lookAgain):
+		}
 	}
+	debug.FreeOSMemory() // what the start has left behind is not needed to sit idle
 	<-ctx.Done()
 	return context.Cause(ctx)
 }
