@@ -77,7 +77,7 @@ func countKey(actor string, s State) []byte {
 	return append(k, 0, byte(s))
 }
 
-// parseID reads the id at the front of a key of one of the id-first spaces.
+// parseIDKey reads the id at the front of a key of one of the id-first spaces.
 func parseIDKey(key []byte) (ID, bool) {
 	if len(key) < 9 {
 		return 0, false
