@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/sovereign-run/sovereign/protocol"
@@ -86,6 +87,11 @@ func (c *client) explain(ctx context.Context, err error) error {
 			"it is stopping, or was killed", "see `sovereign status`, then ask again").Later().Because(err)
 	}
 	return err
+}
+
+// endedSilently reports whether err says that the connection ended before an answer came.
+func endedSilently(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
 // hungUp waits until the other end has closed the connection, or ctx ends.

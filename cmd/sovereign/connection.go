@@ -85,10 +85,11 @@ func connectPatiently(ctx context.Context, at place, how access, silence patienc
 		c, err := tryConnect(ctx, at, how)
 		if err == nil && c.client != nil {
 			if err = silence.awake(ctx, c.client, at.data); err != nil {
-				return nil, errors.Join(err, c.Close())
+				err = errors.Join(err, c.Close())
+				c = nil
 			}
 		}
-		if err == nil || !refusal.Has(err, refusal.StoreLocked) || time.Now().Add(pause).After(deadline) {
+		if err == nil || !refusal.Has(err, refusal.StoreLocked) && !endedSilently(err) || time.Now().Add(pause).After(deadline) {
 			return c, err
 		}
 		if err := wait(ctx, pause); err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/server"
 	"github.com/sovereign-run/sovereign/store/bolt"
 )
 
@@ -116,4 +117,33 @@ func digest(t *testing.T, dir string) string {
 		t.Fatal(err)
 	}
 	return hex.EncodeToString(h.Sum(nil))
+}
+
+// TestOpenAlone_WaitsForADeadSupervisorsChild: a child that was just being forked
+// when its supervisor was killed keeps, for a moment, the lock and the sockets of a
+// store: connections are taken by the kernel, and end without a word. The next
+// supervisor waits for that moment. Take any connection for a supervisor and this
+// fails.
+func TestOpenAlone_WaitsForADeadSupervisorsChild(t *testing.T) {
+	dir := newStore(t)
+	db, err := bolt.Open(dir, bolt.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket, err := server.ListenControl(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	timer := time.AfterFunc(200*time.Millisecond, func() {
+		socket.Close()
+		db.Close()
+	})
+	defer timer.Stop()
+	next, err := openAlone(t.Context(), dir, bolt.Options{})
+	if err != nil {
+		t.Fatalf("open the store of a supervisor that is dead: %v", err)
+	}
+	if err := next.Close(); err != nil {
+		t.Error(err)
+	}
 }

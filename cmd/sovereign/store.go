@@ -8,6 +8,7 @@ import (
 
 	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/refusal"
 	"github.com/sovereign-run/sovereign/server"
 	"github.com/sovereign-run/sovereign/store/bolt"
@@ -85,8 +86,7 @@ func alone[T any](ctx context.Context, data string, open func() (T, error)) (ope
 		if err == nil || !refusal.Has(err, refusal.StoreLocked) {
 			return opened, err
 		}
-		if conn, dialErr := server.Dial(data); dialErr == nil {
-			_ = conn.Close()
+		if answers(ctx, data, deadline) {
 			return opened, refusal.New(refusal.StoreLocked, "another supervisor runs on "+data, refusal.Of(err).Why,
 				"see `sovereign status`; stop it with `sovereign shutdown`, or give another --data").Because(err)
 		}
@@ -98,4 +98,21 @@ func alone[T any](ctx context.Context, data string, open func() (T, error)) (ope
 		}
 		pause = min(2*pause, longestWait)
 	}
+}
+
+// answers reports whether a supervisor answers on the socket of the store in data. One
+// that has accepted and says nothing until the deadline counts as one: it may be
+// stopped. A connection that ends without a word does not: a child that a
+// supervisor was just forking when it was killed keeps its sockets, as it keeps its
+// lock, for a moment.
+func answers(ctx context.Context, data string, deadline time.Time) bool {
+	conn, err := server.Dial(data)
+	if err != nil {
+		return false
+	}
+	c := newClient(conn)
+	defer c.Close()
+	ctx, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	return !endedSilently(c.call(ctx, protocol.MethodHello, protocol.Empty{}, nil))
 }
