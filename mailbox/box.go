@@ -36,6 +36,7 @@ type Box struct {
 	grants    *grants
 	rest      *leftovers
 	refused   refused
+	tallies   tallies
 	retention *retention
 
 	stepped chan struct{} // the wall clock was set; holds one

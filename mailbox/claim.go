@@ -201,11 +201,13 @@ func (b *Box) granted(claims []grantedClaim) []Delivery {
 	for _, g := range claims {
 		if g.ended != nil {
 			b.index.unhold(g.ended.ref)
+			b.tallies.of(g.ended.to).end(g.ended.how)
 			b.journal.appended()
 			b.tellLost(g.ended.holder, g.ended.ref, "expired")
 		}
 		if !g.again {
 			b.index.hold(g.rec.id, g.rec.hold())
+			b.tallies.of(g.rec.to).claims.Add(1)
 		}
 		g.d.Again = g.again
 		out = append(out, g.d)

@@ -14,6 +14,7 @@ type ending struct {
 	holder  fence.Holder // of the attempt
 	to      string
 	state   State
+	how     Category // of the attempt
 	settled Settled
 	ready   []readied // messages that became NEW: this one, and what it staged
 	purgeAt time.Time // of a message that has ended for good, zero = never
@@ -55,7 +56,7 @@ func (b *Box) endTx(tx store.Tx, rec *record, o Outcome, inline int, at time.Tim
 		Reason: reason, ExitCode: o.ExitCode, Signal: o.Signal}
 	tx.Put(receiptKey(rec.id, rec.attempt), receipt.encode())
 
-	out := ending{ref: ref, holder: rec.holder(), to: rec.to, state: next.state}
+	out := ending{ref: ref, holder: rec.holder(), to: rec.to, state: next.state, how: o.Category}
 	publish := discardStaged
 	if o.Verdict == Complete {
 		publish = publishStaged
@@ -141,8 +142,12 @@ func (b *Box) moveTx(tx store.Tx, rec *record, to State, at time.Time) {
 // fold brings a committed ending into the index.
 func (b *Box) fold(e ending) {
 	b.index.unhold(e.ref)
+	b.tallies.of(e.to).end(e.how)
 	now := b.wall()
 	for _, r := range e.ready {
+		if r.id != e.ref.ID {
+			b.tallies.of(r.to).sent.Add(1)
+		}
 		b.index.push(r.to, r.id, r.priority, r.dueAt, now)
 	}
 	if e.state != New {

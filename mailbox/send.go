@@ -68,6 +68,7 @@ func (b *Box) send(ctx context.Context, m Outgoing, allowed func(store.Tx) error
 	}
 	if !sent.Duplicate {
 		b.index.push(d.to, sent.ID, d.priority, d.dueAt, now)
+		b.tallies.of(d.to).sent.Add(1)
 	}
 	return sent, nil
 }

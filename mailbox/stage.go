@@ -151,6 +151,7 @@ func (b *Box) finish(ctx context.Context, parent Ref, what pending) (visible []I
 		now := b.wall()
 		for _, r := range ready {
 			visible = append(visible, r.id)
+			b.tallies.of(r.to).sent.Add(1)
 			b.index.push(r.to, r.id, r.priority, r.dueAt, now)
 		}
 		if !more {

@@ -104,6 +104,7 @@ func (b *Box) startTask(ctx context.Context, slot fence.Slot, p fence.Process, t
 	}
 	b.leases.Keep(slot, lease.Token)
 	b.index.hold(id, rec.hold())
+	b.tallies.of(rec.to).claims.Add(1)
 	return lease, d, nil
 }
 
