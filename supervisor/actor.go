@@ -3,61 +3,37 @@ package supervisor
 import (
 	"slices"
 	"sync"
-	"syscall"
 
-	"github.com/sovereign-run/sovereign/config"
 	"github.com/sovereign-run/sovereign/refusal"
-	"github.com/sovereign-run/sovereign/supervisor/process"
 )
 
 // An actor is one entry of actors.yaml with its slots. It holds no state of its
-// own: what it does is the sum of its slots.
+// own: what it does is the sum of its slots. It never changes: a reload puts
+// another one into its place.
 type actor struct {
-	spec       *config.Actor
-	slots      []*slot
-	stopSignal syscall.Signal
-	env        []string // what its children inherit, and what is declared for them
+	def     *definition
+	slots   []*slot // one for each replica, by their numbers
+	leaving []*slot // no longer declared; each ends once its work is done
+	removed bool    // no longer declared; all of its slots are leaving
 }
 
-func newActor(sup *Supervisor, spec *config.Actor, base []string) *actor {
-	a := &actor{spec: spec, stopSignal: signalNumber(spec.Stop.Signal), env: base}
-	if len(spec.Env) > 0 {
-		a.env = overlay(base, sorted(declared(spec.Env))...)
-	}
-	if a.stopSignal == 0 {
-		a.stopSignal = syscall.SIGTERM
-	}
-	sup.gate.add(spec.Name, spec.Replicas)
-	for n := range spec.Replicas {
-		a.slots = append(a.slots, newSlot(sup, a, n+1))
+func newActor(sup *Supervisor, d *definition) *actor {
+	a := &actor{def: d}
+	sup.gate.set(d.spec.Name, d.spec.Replicas)
+	for n := range d.spec.Replicas {
+		a.slots = append(a.slots, newSlot(sup, d, n+1))
 	}
 	return a
 }
 
-// An account is the user that a child runs as.
-type account struct {
-	credential *process.Credential // nil = the supervisor's own
-	env        []string            // of the child, without what is its own
-}
+func (a *actor) name() string { return a.def.spec.Name }
 
-// account looks the actor's user up anew each time, so that a restart sees what
-// has changed.
-func (a *actor) account() (account, error) {
-	switch {
-	case a.spec.User == "" && a.spec.Group == "":
-		return account{env: a.env}, nil
-	case a.spec.User == "":
-		c, err := process.LookupGroup(a.spec.Group)
-		if err != nil {
-			return account{}, err
-		}
-		return account{credential: &c, env: a.env}, nil
+// all are its slots, those that leave too.
+func (a *actor) all() []*slot {
+	if len(a.leaving) == 0 {
+		return a.slots
 	}
-	c, env, err := process.LookupUser(a.spec.User, a.spec.Group)
-	if err != nil {
-		return account{}, err
-	}
-	return account{credential: &c, env: overlay(overlay(a.env, env...), declared(a.spec.Env)...)}, nil
+	return slices.Concat(a.slots, a.leaving)
 }
 
 func sorted(list []string) []string {
@@ -65,10 +41,14 @@ func sorted(list []string) []string {
 	return list
 }
 
-// actor returns the actor of a name, or a refusal unknown_actor.
+// actors are the declared actors in the order of the file, then those that leave.
+func (sup *Supervisor) actors() []*actor { return *sup.fleet.Load() }
+
+// actor returns the actor of a name, which may be leaving, or a refusal
+// unknown_actor.
 func (sup *Supervisor) actor(name string) (*actor, error) {
-	for _, a := range sup.actors {
-		if a.spec.Name == name {
+	for _, a := range sup.actors() {
+		if a.name() == name {
 			return a, nil
 		}
 	}
@@ -81,7 +61,7 @@ func (sup *Supervisor) actor(name string) (*actor, error) {
 func each(actors []*actor, f func(*slot)) {
 	var wg sync.WaitGroup
 	for _, a := range actors {
-		for _, s := range a.slots {
+		for _, s := range a.all() {
 			wg.Go(func() { f(s) })
 		}
 	}

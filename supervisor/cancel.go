@@ -57,7 +57,7 @@ func (sup *Supervisor) enforce(ctx context.Context, h fence.Holder, ref mailbox.
 	sup.note(c, eventCancelling, ref.ID.String())
 	if c.task == nil {
 		c.tellLost(ref, "cancelled")
-		within, cancel := context.WithTimeout(ctx, c.slot.actor.spec.Stop.Timeout)
+		within, cancel := context.WithTimeout(ctx, c.slot.spec().Stop.Timeout)
 		_, err := sup.box.Await(within, ref.ID)
 		cancel()
 		if !errors.Is(err, context.DeadlineExceeded) || !slices.Contains(sup.box.Held(h.Process), ref) {

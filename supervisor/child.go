@@ -38,6 +38,7 @@ type Channel interface {
 // claim.
 type child struct {
 	slot   *slot
+	def    *definition // that it is started by
 	holder fence.Holder
 	task   *mailbox.Delivery // nil in a long-lived process; its body is dropped once the process has it
 	proc   *process.Process

@@ -14,8 +14,8 @@ const (
 // after the other: that the limit of open files is too low for all slots (H2).
 func (sup *Supervisor) warnOfLimit() {
 	slots := 0
-	for _, a := range sup.actors {
-		slots += a.spec.Replicas
+	for _, a := range sup.actors() {
+		slots += len(a.all())
 	}
 	need := uint64(descriptorsOwn + descriptorsSlot*slots)
 	var limit syscall.Rlimit

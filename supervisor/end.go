@@ -33,7 +33,7 @@ func (s *slot) end(ctx context.Context, c *child) {
 	s.sup.living.drop(c)
 	drained, cancel := context.WithTimeout(ctx, drainBound)
 	defer cancel()
-	if err := s.logs.Drain(drained); err != nil {
+	if err := s.logs.Load().Drain(drained); err != nil {
 		s.log.Warn("output not drained", "err", err)
 	}
 	if s.sup.pace.enter(ctx) {

@@ -10,24 +10,39 @@ type gate struct {
 
 // A standing is an actor as its dependants see it.
 type standing struct {
-	slots int           // how many it has
-	ready int           // how many of them are ready
+	slots int           // how many it is to have
+	ready int           // how many of its slots are ready
 	open  chan struct{} // closed while all are ready
+	isUp  bool          // whether it is closed
 }
 
-// add makes an actor known; none of its slots is ready. One without slots is
-// ready.
-func (g *gate) add(actor string, slots int) {
+// set says how many slots an actor is to have. Of one that was not known none is
+// ready; one without slots is ready.
+func (g *gate) set(actor string, slots int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.actors == nil {
 		g.actors = map[string]*standing{}
 	}
-	st := &standing{slots: slots, open: make(chan struct{})}
-	if slots == 0 {
-		close(st.open)
+	st := g.actors[actor]
+	if st == nil {
+		st = &standing{open: make(chan struct{})}
+		g.actors[actor] = st
 	}
-	g.actors[actor] = st
+	st.slots = slots
+	st.judge()
+}
+
+// forget makes an actor unknown: it is no longer declared, and none comes after it.
+// Those that wait for it are woken.
+func (g *gate) forget(actor string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if st := g.actors[actor]; st != nil {
+		st.slots = 0
+		st.judge()
+		delete(g.actors, actor)
+	}
 }
 
 // turn says that one slot of actor has become ready, or is ready no more.
@@ -35,16 +50,27 @@ func (g *gate) turn(actor string, ready bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	st := g.actors[actor]
-	if ready {
-		if st.ready++; st.ready == st.slots {
-			close(st.open)
-		}
+	switch {
+	case st == nil: // one of its last slots
 		return
+	case ready:
+		st.ready++
+	default:
+		st.ready--
 	}
-	if st.ready == st.slots {
+	st.judge()
+}
+
+// judge opens or closes the gate.
+func (st *standing) judge() {
+	up := st.ready >= st.slots
+	switch {
+	case up && !st.isUp:
+		close(st.open)
+	case !up && st.isUp:
 		st.open = make(chan struct{})
 	}
-	st.ready--
+	st.isUp = up
 }
 
 // closed returns the first of actors that is not ready, with a channel that is
@@ -53,7 +79,7 @@ func (g *gate) closed(actors []string) (actor string, opens <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, name := range actors {
-		if st := g.actors[name]; st != nil && st.ready < st.slots {
+		if st := g.actors[name]; st != nil && !st.isUp {
 			return name, st.open
 		}
 	}

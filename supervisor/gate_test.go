@@ -12,8 +12,8 @@ func TestGate_AllSlots(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var g gate
 		slots := rapid.IntRange(0, 4).Draw(t, "slots")
-		g.add("a", slots)
-		g.add("b", 0)
+		g.set("a", slots)
+		g.set("b", 0)
 		ready := make([]bool, slots)
 		count := 0
 		var opens <-chan struct{}

@@ -66,7 +66,7 @@ func (sup *Supervisor) Lookup(p fence.Process) (h fence.Holder, mode config.Mode
 	if c == nil {
 		return fence.Holder{}, "", false
 	}
-	return c.holder, c.slot.actor.spec.Mode, true
+	return c.holder, c.def.spec.Mode, true
 }
 
 // Alive says that p showed a sign of life just now, for its watchdog.
@@ -97,7 +97,7 @@ func (sup *Supervisor) Ready(p fence.Process) {
 	if c == nil {
 		return
 	}
-	if r := c.slot.actor.spec.Ready; r == nil || !r.Notify {
+	if r := c.def.spec.Ready; r == nil || !r.Notify {
 		return
 	}
 	c.slot.isReady(c)
@@ -110,8 +110,8 @@ func (sup *Supervisor) overdue(h fence.Holder, ref mailbox.Ref) {
 	if c == nil {
 		return // its end is under way
 	}
-	sup.note(c, eventTimeout, "message "+ref.ID.String()+" took longer than "+c.slot.actor.spec.Timeout.String())
-	c.slot.condemn(c, byTimeout, c.slot.actor.spec.Timeout.String(), ref)
+	sup.note(c, eventTimeout, "message "+ref.ID.String()+" took longer than "+c.slot.spec().Timeout.String())
+	c.slot.condemn(c, byTimeout, c.slot.spec().Timeout.String(), ref)
 }
 
 // claimLost is told that a claim was taken from a process that may live on.

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/sovereign-run/sovereign/config"
 	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/supervisor/process"
 )
@@ -21,9 +20,9 @@ const (
 )
 
 // probe returns nil once the process of slot is seen to be ready, or ctx's error.
-func (sup *Supervisor) probe(ctx context.Context, spec *config.Actor, slot fence.Slot) error {
+func (sup *Supervisor) probe(ctx context.Context, d *definition, slot fence.Slot) error {
 	for wait := probeFirst; ; wait = min(wait*3/2, probeMost) {
-		err := sup.probeOnce(ctx, spec, slot)
+		err := sup.probeOnce(ctx, d, slot)
 		if err == nil {
 			return nil
 		}
@@ -37,12 +36,12 @@ func (sup *Supervisor) probe(ctx context.Context, spec *config.Actor, slot fence
 	}
 }
 
-func (sup *Supervisor) probeOnce(ctx context.Context, spec *config.Actor, slot fence.Slot) error {
+func (sup *Supervisor) probeOnce(ctx context.Context, d *definition, slot fence.Slot) error {
 	ctx, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()
-	switch r := spec.Ready; {
+	switch r := d.spec.Ready; {
 	case len(r.Exec) > 0:
-		return sup.probeExec(ctx, spec, slot)
+		return sup.probeExec(ctx, d, slot)
 	case r.TCP != "":
 		return probeTCP(ctx, r.TCP)
 	case r.HTTP != "":
@@ -85,12 +84,9 @@ func probeHTTP(ctx context.Context, url string) error {
 // probeExec is nil where the actor's probe exits with 0. It runs as the actor's
 // user, in its folder and environment, without an identity; nothing of it is
 // left.
-func (sup *Supervisor) probeExec(ctx context.Context, spec *config.Actor, slot fence.Slot) error {
-	a, err := sup.actor(spec.Name)
-	if err != nil {
-		return err
-	}
-	who, err := a.account()
+func (sup *Supervisor) probeExec(ctx context.Context, d *definition, slot fence.Slot) error {
+	spec := d.spec
+	who, err := d.account()
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ func (sup *Supervisor) Hurry() {
 	if !sup.isRunning() {
 		return // Run has not come to starting anything, and will not
 	}
-	each(sup.actors, func(s *slot) {
+	each(sup.actors(), func(s *slot) {
 		s.post(func() {
 			s.step(stop)
 			if s.child != nil {
@@ -35,12 +35,13 @@ func (sup *Supervisor) Hurry() {
 // the kernel needs to kill a tree.
 func (sup *Supervisor) stopAll() {
 	sup.Shutdown()
-	before := sup.dependants()
+	fleet := sup.lastFleet()
+	before := dependants(fleet)
 	var wg sync.WaitGroup
-	for _, a := range sup.actors {
+	for _, a := range fleet {
 		wg.Go(func() {
-			for _, d := range before[a.spec.Name] {
-				for _, s := range d.slots {
+			for _, d := range before[a.name()] {
+				for _, s := range d.all() {
 					<-s.done
 				}
 			}
@@ -53,11 +54,18 @@ func (sup *Supervisor) stopAll() {
 	wg.Wait()
 }
 
+// lastFleet is what is to be stopped: no reload comes after it.
+func (sup *Supervisor) lastFleet() []*actor {
+	sup.changing.Lock()
+	defer sup.changing.Unlock()
+	return sup.actors()
+}
+
 // dependants are, by actor, those that come after it.
-func (sup *Supervisor) dependants() map[string][]*actor {
+func dependants(fleet []*actor) map[string][]*actor {
 	out := map[string][]*actor{}
-	for _, a := range sup.actors {
-		for _, name := range a.spec.After {
+	for _, a := range fleet {
+		for _, name := range a.def.spec.After {
 			out[name] = append(out[name], a)
 		}
 	}

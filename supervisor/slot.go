@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sovereign-run/sovereign/config"
 	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/mailbox"
 	"github.com/sovereign-run/sovereign/supervisor/capture"
@@ -15,14 +16,15 @@ import (
 // A slot is one place of an actor. One goroutine, run, owns it; everything else
 // sends it a function to call, or reads what it has published.
 type slot struct {
-	sup   *Supervisor
-	actor *actor
-	name  fence.Slot
-	log   *slog.Logger
+	sup  *Supervisor
+	name fence.Slot
+	log  *slog.Logger
+	def  atomic.Pointer[definition] // what it lives by; set by run
 
-	mail chan func()          // for run to call
-	done chan struct{}        // closed when run calls no more
-	seen atomic.Pointer[view] // for everybody
+	mail chan func()                 // for run to call
+	done chan struct{}               // closed when run calls no more
+	seen atomic.Pointer[view]        // for everybody
+	logs atomic.Pointer[capture.Log] // opened for the first process; nil until then
 
 	// owned by run
 
@@ -37,7 +39,7 @@ type slot struct {
 	waiters []chan<- view   // who waits for the slot to settle; each has room for one
 	counted bool            // whether it counts as ready at the gate
 	history history         // of its ends
-	logs    *capture.Log    // opened at the first process
+
 }
 
 // history is what a slot remembers of its processes.
@@ -50,16 +52,20 @@ type history struct {
 	trouble error         // why the slot waits, failed or is stuck; nil = no reason
 }
 
-func newSlot(sup *Supervisor, a *actor, number int) *slot {
+func newSlot(sup *Supervisor, d *definition, number int) *slot {
 	s := &slot{
-		sup: sup, actor: a, name: fence.Slot{Actor: a.spec.Name, Number: number},
-		log:  sup.log.With("actor", a.spec.Name, "slot", number),
+		sup: sup, name: fence.Slot{Actor: d.spec.Name, Number: number},
+		log:  sup.log.With("actor", d.spec.Name, "slot", number),
 		mail: make(chan func()), done: make(chan struct{}),
 		life: life{at: stopped}, clock: alarm{need: sup.box.Leases().Need}, limit: alarm{need: sup.box.Leases().Need},
 	}
+	s.def.Store(d)
 	s.publish()
 	return s
 }
+
+// spec is the declaration that the slot lives by now.
+func (s *slot) spec() *config.Actor { return s.def.Load().spec }
 
 // run owns the slot until the supervisor closes and nothing of it is left.
 func (s *slot) run() {
@@ -84,10 +90,10 @@ func (s *slot) run() {
 	}
 	s.limit.off()
 	close(s.done)
-	if s.logs != nil {
+	if logs := s.logs.Load(); logs != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), drainBound)
 		defer cancel()
-		if err := s.logs.Close(ctx); err != nil {
+		if err := logs.Close(ctx); err != nil {
 			s.log.Warn("log not closed", "err", err)
 		}
 	}
@@ -177,7 +183,8 @@ func (s *slot) work(a action) {
 			s.post(func() { s.child = nil; s.proceed(after{asked: true}, nil) })
 		})
 	case spawn:
-		s.sup.job(func(ctx context.Context) { s.spawn(ctx, c) })
+		d := s.def.Load()
+		s.sup.job(func(ctx context.Context) { s.spawn(ctx, c, d) })
 	case end:
 		s.watched = nil
 		s.limit.off()

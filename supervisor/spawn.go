@@ -29,21 +29,21 @@ const maxResult = 1 << 20
 //  2. The process runs. A crash here is found by the identity in its environment.
 //  3. Its number and start time are on record.
 //  4. It is given its channel, and counts.
-func (s *slot) spawn(ctx context.Context, c *child) {
+func (s *slot) spawn(ctx context.Context, c *child, d *definition) {
 	if s.sup.pace.enter(ctx) {
 		defer s.sup.pace.leave()
 	}
 	if c == nil {
-		lease, err := s.sup.box.Begin(ctx, s.name, fence.NewProcess(), s.actor.spec.LeaseTTL, s.event(eventStarted, ""))
+		lease, err := s.sup.box.Begin(ctx, s.name, fence.NewProcess(), d.spec.LeaseTTL, s.event(eventStarted, ""))
 		if err != nil {
-			s.post(func() { s.unspawned(err) })
+			s.post(func() { s.unspawned(d, err) })
 			return
 		}
-		c = &child{slot: s, holder: lease.Holder()}
+		c = &child{slot: s, def: d, holder: lease.Holder()}
 	}
 	if err := s.launch(ctx, c); err != nil {
 		s.unstart(ctx, c, s.event(eventSpawnFailed, err.Error()))
-		s.post(func() { s.unspawned(err) })
+		s.post(func() { s.unspawned(d, err) })
 		return
 	}
 	s.post(func() {
@@ -64,22 +64,22 @@ func (s *slot) launch(ctx context.Context, c *child) (err error) {
 		}
 	}()
 
-	spec := process.Spec{Argv: s.actor.spec.Command, Dir: s.actor.spec.Cwd, Umask: s.actor.spec.Umask,
-		NoFile: s.actor.spec.Limits.NoFile, Memory: s.actor.spec.Limits.Memory, Pids: s.actor.spec.Limits.Pids,
+	spec := process.Spec{Argv: c.def.spec.Command, Dir: c.def.spec.Cwd, Umask: c.def.spec.Umask,
+		NoFile: c.def.spec.Limits.NoFile, Memory: c.def.spec.Limits.Memory, Pids: c.def.spec.Limits.Pids,
 		Mark: string(c.holder.Process), Cgroup: fmt.Sprintf("%s.%d", s.name.Actor, s.name.Number)}
-	account, err := s.actor.account()
+	account, err := c.def.account()
 	if err != nil {
 		return err
 	}
 	spec.Credential = account.credential
-	ours := c.identity(s.sup.socket, s.actor.spec.LeaseTTL, time.Now())
+	ours := c.identity(s.sup.socket, c.def.spec.LeaseTTL, time.Now())
 	if c.task != nil {
 		if err := s.makeWorkspace(c, account); err != nil {
 			return err
 		}
 		ours = append(ours, message(*c.task, c.space)...)
 	}
-	if s.actor.spec.Mode == config.Worker {
+	if c.def.spec.Mode == config.Worker {
 		ours = append(ours, fmt.Sprintf("SOVEREIGN_FD=%d", channelFD))
 	}
 	spec.Env = overlay(account.env, ours...)
@@ -87,7 +87,7 @@ func (s *slot) launch(ctx context.Context, c *child) (err error) {
 		return err
 	}
 	var conn net.Conn
-	if s.actor.spec.Mode == config.Worker && s.sup.attacher != nil {
+	if c.def.spec.Mode == config.Worker && s.sup.attacher != nil {
 		if conn, spec.Channel, err = socketpair(); err != nil {
 			return err
 		}
@@ -119,20 +119,16 @@ func (s *slot) launch(ctx context.Context, c *child) (err error) {
 
 // pipes makes the child's stdin, stdout and stderr.
 func (s *slot) pipes(c *child, spec *process.Spec, ends *ends) (err error) {
-	if s.logs == nil {
-		l := s.actor.spec.Log
-		s.logs, err = capture.Open(filepath.Join(s.sup.data, "logs"), s.name.Actor, s.name.Number,
-			capture.Options{File: l.File, MaxSize: l.MaxSize, Keep: l.Keep}, s.sup.console)
-		if err != nil {
-			return err
-		}
+	logs, err := s.openLog(c.def.spec.Log)
+	if err != nil {
+		return err
 	}
-	if spec.Stderr, _, err = s.logs.Pipe(capture.Stderr, c.holder.Process.Short(), &c.output.tail); err != nil {
+	if spec.Stderr, _, err = logs.Pipe(capture.Stderr, c.holder.Process.Short(), &c.output.tail); err != nil {
 		return err
 	}
 	ends.add(spec.Stderr)
 	if c.task == nil {
-		spec.Stdout, _, err = s.logs.Pipe(capture.Stdout, c.holder.Process.Short())
+		spec.Stdout, _, err = logs.Pipe(capture.Stdout, c.holder.Process.Short())
 	} else {
 		c.output.result = capture.NewResult(maxResult, s.sup.resultFile(c))
 		spec.Stdout, _, err = c.output.result.Pipe()
@@ -150,13 +146,26 @@ func (s *slot) pipes(c *child, spec *process.Spec, ends *ends) (err error) {
 	return nil
 }
 
+// openLog returns the slot's log, opened by the first process.
+func (s *slot) openLog(l config.Log) (*capture.Log, error) {
+	if logs := s.logs.Load(); logs != nil {
+		return logs, nil
+	}
+	logs, err := capture.Open(filepath.Join(s.sup.data, "logs"), s.name.Actor, s.name.Number,
+		capture.Options{File: l.File, MaxSize: l.MaxSize, Keep: l.Keep}, s.sup.console)
+	if err == nil {
+		s.logs.Store(logs)
+	}
+	return logs, err
+}
+
 // discard takes back what launch has made for a process that was not started.
 func (s *slot) discard(c *child) {
 	s.sup.living.drop(c)
 	ctx, cancel := context.WithTimeout(context.Background(), drainBound)
 	defer cancel()
-	if s.logs != nil {
-		_ = s.logs.Drain(ctx) // nothing was written
+	if logs := s.logs.Load(); logs != nil {
+		_ = logs.Drain(ctx) // nothing was written
 	}
 	if c.output.result != nil {
 		_ = c.output.result.Drain(ctx)

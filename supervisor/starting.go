@@ -10,7 +10,7 @@ import (
 
 // await goes on once everything that the actor comes after is ready.
 func (s *slot) await() {
-	name, opens := s.sup.gate.closed(s.actor.spec.After)
+	name, opens := s.sup.gate.closed(s.spec().After)
 	s.opens = opens
 	if name == "" {
 		s.history.trouble = nil
@@ -25,7 +25,7 @@ func (s *slot) await() {
 // seek looks for work. A long-lived process always has some.
 func (s *slot) seek() {
 	s.history.trouble = nil
-	if s.actor.spec.Mode != config.Task {
+	if s.spec().Mode != config.Task {
 		s.step(work)
 		return
 	}
@@ -40,14 +40,14 @@ func (s *slot) seek() {
 // fetch waits for a message, and claims it.
 func (s *slot) fetch(ctx context.Context) {
 	p := fence.NewProcess()
-	lease, d, err := s.sup.box.StartTask(ctx, s.name, p, s.actor.spec.LeaseTTL)
+	lease, d, err := s.sup.box.StartTask(ctx, s.name, p, s.spec().LeaseTTL)
 	s.post(func() {
 		s.cancel = nil
 		switch {
 		case err == nil && s.early():
-			s.giveBackEarly(&child{slot: s, holder: lease.Holder(), task: &d})
+			s.giveBackEarly(&child{slot: s, def: s.def.Load(), holder: lease.Holder(), task: &d})
 		case err == nil:
-			s.child = &child{slot: s, holder: lease.Holder(), task: &d}
+			s.child = &child{slot: s, def: s.def.Load(), holder: lease.Holder(), task: &d}
 			if s.sup.living.add(s.child) {
 				s.child.because(byCancel, "", s.child.ref())
 			}
@@ -63,7 +63,7 @@ func (s *slot) fetch(ctx context.Context) {
 // early reports whether something that the actor comes after is not ready: it was
 // when the slot began to look for work, and has stopped since.
 func (s *slot) early() bool {
-	name, _ := s.sup.gate.closed(s.actor.spec.After)
+	name, _ := s.sup.gate.closed(s.spec().After)
 	return name != ""
 }
 
@@ -87,15 +87,15 @@ func (s *slot) refused(err error) (after, error) {
 // watch waits until the process is ready, and looks after it.
 func (s *slot) watch() {
 	s.watched = s.child.proc.Exited()
-	spec := s.actor.spec
+	spec := s.child.def.spec
 	switch {
 	case s.child.cause != 0: // decided while it was being made
 		s.step(kill)
 		return
 	case spec.Mode == config.Task && spec.Timeout > 0:
 		s.limit.set(s.child.startedAt, spec.Timeout)
-	case spec.Mode == config.Worker && spec.Watchdog > 0:
-		s.limit.set(s.sup.now(), spec.Watchdog)
+	case spec.Mode == config.Worker && s.spec().Watchdog > 0:
+		s.limit.set(s.sup.now(), s.spec().Watchdog)
 	}
 	if spec.Ready == nil || spec.Mode == config.Task || s.child.early {
 		s.step(ready)
@@ -110,7 +110,7 @@ func (s *slot) watch() {
 	s.cancel = cancel
 	s.sup.job(func(context.Context) {
 		defer cancel()
-		if s.sup.probe(ctx, spec, s.name) == nil {
+		if s.sup.probe(ctx, c.def, s.name) == nil {
 			s.isReady(c)
 		}
 	})

@@ -26,7 +26,7 @@ type view struct {
 // a long-lived process that is, or has done its work; a task slot that takes
 // messages.
 func (s *slot) ready() bool {
-	if s.actor.spec.Mode == config.Task {
+	if s.spec().Mode == config.Task {
 		switch s.life.at {
 		case idle, spawning, starting, up, ending:
 			return true
@@ -39,7 +39,7 @@ func (s *slot) ready() bool {
 // publish shows everybody how the slot stands now.
 func (s *slot) publish() {
 	v := &view{at: s.life.at, restarts: max(0, s.history.starts-1), trouble: s.history.trouble}
-	if s.actor.spec.Mode == config.Task {
+	if s.spec().Mode == config.Task {
 		v.restarts = 0
 	}
 	if c := s.child; c != nil && s.life.at.lives() && c.proc != nil {
@@ -48,8 +48,8 @@ func (s *slot) publish() {
 			v.message = c.task.ID
 		}
 	}
-	if s.logs != nil {
-		v.lost = s.logs.Lost()
+	if logs := s.logs.Load(); logs != nil {
+		v.lost = logs.Lost()
 	}
 	s.seen.Store(v)
 	s.sup.changes.tell()
@@ -96,11 +96,12 @@ func (sup *Supervisor) Status() []ActorStatus {
 		paused[a.Name] = a.Paused
 	}
 	now := time.Now()
-	out := make([]ActorStatus, 0, len(sup.actors))
-	for _, a := range sup.actors {
-		st := ActorStatus{Actor: a.spec.Name, Mode: a.spec.Mode, Paused: paused[a.spec.Name]}
+	fleet := sup.actors()
+	out := make([]ActorStatus, 0, len(fleet))
+	for _, a := range fleet {
+		st := ActorStatus{Actor: a.name(), Mode: a.def.spec.Mode, Paused: paused[a.name()]}
 		worst := state(0)
-		for _, s := range a.slots {
+		for _, s := range a.all() {
 			v := s.seen.Load()
 			st.Slots = append(st.Slots, s.status(v, now))
 			if severity(v.at) > severity(worst) {
@@ -123,7 +124,7 @@ func (s *slot) status(v *view, now time.Time) SlotStatus {
 		st.Uptime = now.Sub(v.startedOn)
 		st.Lease.Token = v.token
 		if s.sup.box.Leases().Kept(s.name, v.token) {
-			st.Lease.Remaining = s.actor.spec.LeaseTTL
+			st.Lease.Remaining = s.spec().LeaseTTL
 		}
 	}
 	if v.trouble != nil {

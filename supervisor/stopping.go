@@ -4,7 +4,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/sovereign-run/sovereign/config"
 	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/mailbox"
 	"github.com/sovereign-run/sovereign/protocol"
@@ -13,7 +12,7 @@ import (
 
 // terminate asks the process to end. It may take stop.timeout.
 func (s *slot) terminate() {
-	c, limit := s.child, s.actor.spec.Stop.Timeout
+	c, limit := s.child, s.spec().Stop.Timeout
 	c.because(byStop, limit.String(), mailbox.Ref{})
 	if s.watched == nil { // it was not wanted any more before it was watched
 		s.watched = c.proc.Exited()
@@ -24,7 +23,7 @@ func (s *slot) terminate() {
 		return
 	}
 	c.notify(protocol.NotifyDrain, nil)
-	if err := c.proc.Stop(s.actor.stopSignal); err != nil {
+	if err := c.proc.Stop(s.def.Load().stopSignal); err != nil {
 		s.log.Warn("stop signal not sent", "err", err)
 	}
 	s.clock.set(s.sup.now(), limit)
@@ -34,11 +33,11 @@ func (s *slot) terminate() {
 func (s *slot) rang() {
 	switch s.life.at {
 	case stopping:
-		s.log.Info("process did not end in time", "pid", s.child.proc.PID(), "elapsed", s.actor.spec.Stop.Timeout)
-		s.child.because(byForce, s.actor.spec.Stop.Timeout.String(), mailbox.Ref{})
+		s.log.Info("process did not end in time", "pid", s.child.proc.PID(), "elapsed", s.spec().Stop.Timeout)
+		s.child.because(byForce, s.spec().Stop.Timeout.String(), mailbox.Ref{})
 		s.step(stopTimeout)
 	case starting:
-		s.killFor(byUnready, eventNotReady, s.actor.spec.Ready.Timeout, mailbox.Ref{})
+		s.killFor(byUnready, eventNotReady, s.child.def.spec.Ready.Timeout, mailbox.Ref{})
 	case backoff:
 		s.step(elapsed)
 	}
@@ -47,21 +46,24 @@ func (s *slot) rang() {
 // exceeded is called when the child's limit has run out: the time that a task
 // may take, or the time since a worker's last sign of life.
 func (s *slot) exceeded() {
-	spec := s.actor.spec
-	if spec.Mode == config.Task {
-		s.killFor(byTimeout, eventTimeout, spec.Timeout, s.child.ref())
+	if s.child.task != nil {
+		s.killFor(byTimeout, eventTimeout, s.child.def.spec.Timeout, s.child.ref())
 		return
+	}
+	watchdog := s.spec().Watchdog
+	if watchdog <= 0 {
+		return // it was switched off
 	}
 	now := s.sup.now()
 	silent := time.Duration(now - fence.Instant(s.child.aliveAt.Load()))
 	if s.child.pending.Load() > 0 {
 		silent = 0
 	}
-	if silent < spec.Watchdog {
-		s.limit.set(now, spec.Watchdog-silent)
+	if silent < watchdog {
+		s.limit.set(now, watchdog-silent)
 		return
 	}
-	s.killFor(byWatchdog, eventWatchdog, spec.Watchdog, mailbox.Ref{})
+	s.killFor(byWatchdog, eventWatchdog, watchdog, mailbox.Ref{})
 }
 
 // killFor ends the child at once for a reason of ours.
@@ -89,10 +91,10 @@ func (s *slot) gone(c *child, held []mailbox.Ref) {
 	now := s.sup.now()
 	s.child = nil
 	s.history.success = e.cause == byItself && e.code == 0
-	s.history.streak.ran(s.actor.spec.Backoff, time.Duration(now-c.startedAt))
+	s.history.streak.ran(s.spec().Backoff, time.Duration(now-c.startedAt))
 	a := after{started: true, success: s.history.success, asked: e.cause == byStop || e.cause == byForce || e.cause == byCancel}
-	if s.actor.spec.Mode != config.Task && !a.asked {
-		a.spent = s.history.budget.count(s.actor.spec.Intensity, now, held)
+	if c.task == nil && !a.asked {
+		a.spent = s.history.budget.count(s.spec().Intensity, now, held)
 	}
 	var trouble error
 	if !a.success && !a.asked {
@@ -106,11 +108,11 @@ func (s *slot) gone(c *child, held []mailbox.Ref) {
 }
 
 // unspawned is called when no process came of a start.
-func (s *slot) unspawned(err error) {
+func (s *slot) unspawned(d *definition, err error) {
 	s.child = nil
 	a, err := s.refused(err)
 	if !a.hopeless {
-		a.spent = s.history.budget.count(s.actor.spec.Intensity, s.sup.now(), nil)
+		a.spent = s.history.budget.count(s.spec().Intensity, s.sup.now(), nil)
 	}
 	s.proceed(a, err)
 }
@@ -118,7 +120,7 @@ func (s *slot) unspawned(err error) {
 // proceed decides what comes next, and says so.
 func (s *slot) proceed(a after, trouble error) {
 	a.wanted = s.life.want && !s.sup.failed()
-	spec := s.actor.spec
+	spec := s.spec()
 	e := next(spec.Mode, spec.Restart, a)
 	s.history.trouble = trouble
 	switch e {

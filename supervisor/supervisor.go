@@ -41,12 +41,14 @@ type Supervisor struct {
 	socket   string
 	lost     <-chan struct{}
 
-	actors  []*actor // in the order of the file; not changed after New
-	living  living
-	gate    gate
-	changes changes
-	records records
-	pace    pace
+	environ  []string                 // what children inherit, each name once
+	fleet    atomic.Pointer[[]*actor] // replaced as a whole, by whoever holds changing
+	changing sync.RWMutex             // held while the fleet is replaced; read-held while all slots of an actor are told something
+	living   living
+	gate     gate
+	changes  changes
+	records  records
+	pace     pace
 
 	base    context.Context // of all jobs; it ends when Run returns
 	endBase context.CancelFunc
@@ -71,10 +73,12 @@ func New(actors []config.Actor, box *mailbox.Box, rec *recovery.Recovery, host *
 		data: o.Data, socket: o.Socket, lost: o.Failed, records: records(filepath.Join(o.Data, "runs", "live")),
 		living: newLiving(), pace: newPace(), running: make(chan struct{}), closing: make(chan struct{}), fatal: make(chan struct{})}
 	sup.base, sup.endBase = context.WithCancel(context.Background())
-	base := overlay(inherited(o.Environ)) // each name once
+	sup.environ = overlay(inherited(o.Environ))
+	var fleet []*actor
 	for i := range actors {
-		sup.actors = append(sup.actors, newActor(sup, &actors[i], base))
+		fleet = append(fleet, newActor(sup, define(&actors[i], 0, sup.environ)))
 	}
+	sup.fleet.Store(&fleet)
 	return sup
 }
 
@@ -101,7 +105,7 @@ func (sup *Supervisor) Run(ctx context.Context) error {
 	sup.box.Note(mailbox.Event{Kind: eventSupervisorUp})
 
 	var slots sync.WaitGroup
-	for _, a := range sup.actors {
+	for _, a := range sup.actors() {
 		for _, s := range a.slots {
 			slots.Go(s.run)
 		}
@@ -110,8 +114,8 @@ func (sup *Supervisor) Run(ctx context.Context) error {
 		sup.holdLeftover(slot, err)
 	}
 	wanted := sup.wanted()
-	for _, a := range sup.actors {
-		if wanted[a.spec.Name] && !sup.isClosing() {
+	for _, a := range sup.actors() {
+		if wanted[a.name()] && !sup.isClosing() {
 			for _, s := range a.slots {
 				s.post(func() { s.step(start) })
 			}
@@ -157,8 +161,8 @@ func (sup *Supervisor) wanted() map[string]bool {
 		stoppedNow[a.Name] = a.Stopped
 	}
 	out := map[string]bool{}
-	for _, a := range sup.actors {
-		out[a.spec.Name] = !stoppedNow[a.spec.Name]
+	for _, a := range sup.actors() {
+		out[a.name()] = !stoppedNow[a.name()]
 	}
 	return out
 }

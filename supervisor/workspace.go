@@ -37,7 +37,7 @@ func (s *slot) makeWorkspace(c *child, who account) error {
 // reclaim removes c's workspace, as workspace.reclaim says. It is called once the
 // attempt's end is durable.
 func (s *slot) reclaim(c *child, success bool) {
-	switch s.actor.spec.Reclaim {
+	switch c.def.spec.Reclaim {
 	case config.ReclaimNever:
 		return
 	case config.ReclaimOnSuccess:
