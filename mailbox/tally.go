@@ -60,10 +60,14 @@ func (t *tallies) of(actor string) *tally {
 	return one
 }
 
-// Tallies returns the tally of every actor that is on record. It reads no store.
+// Tallies returns the tally of every actor on record that has a mailbox. It reads
+// no store.
 func (b *Box) Tallies() map[string]Tally {
 	out := map[string]Tally{}
 	for _, a := range b.actors.all() {
+		if !a.Mailbox {
+			continue
+		}
 		t := b.tallies.of(a.Name)
 		one := Tally{Sent: t.sent.Load(), Claims: t.claims.Load(), Ends: map[Category]uint64{}}
 		for i, c := range categories {

@@ -212,3 +212,8 @@ type Problem struct {
 	What  string `json:"what"`
 	Where string `json:"where"`
 }
+
+// Metrics are all metrics, as text in the format of Prometheus.
+type Metrics struct {
+	Text string `json:"text"`
+}

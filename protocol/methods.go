@@ -47,4 +47,6 @@ const (
 	MethodLeasesList   = "leases.list"
 	MethodLeasesReset  = "leases.reset"
 	MethodVerify       = "verify"
+	MethodMetrics      = "metrics"
+	MethodLogsReopen   = "logs.reopen"
 )

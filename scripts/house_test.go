@@ -42,9 +42,10 @@ var allowed = map[string][]string{
 	"supervisor/process": {"refusal"},
 	"supervisor/capture": {"refusal"},
 	"server":             {"supervisor", "recovery", "mailbox", "fence", "store", "protocol", "refusal", "config"},
+	"metrics":            {"server", "supervisor", "mailbox", "protocol", "refusal"},
 	"worker":             {"protocol", "refusal"},
 	"conformance":        {"protocol", "worker", "refusal"},
-	"cmd/sovereign": {"server", "supervisor", "supervisor/process", "supervisor/capture", "recovery", "mailbox", "fence",
+	"cmd/sovereign": {"server", "metrics", "supervisor", "supervisor/process", "supervisor/capture", "recovery", "mailbox", "fence",
 		"store", "store/bolt", "worker", "conformance", "protocol", "config", "refusal"},
 }
 
@@ -56,6 +57,7 @@ var only = map[string][]string{
 	"go.etcd.io/bbolt":          {"store/bolt"},
 	"github.com/hanwen/go-fuse": {"store/powercut/lazyfs"},
 	"go.yaml.in/yaml/v4":        {"config"},
+	"github.com/prometheus":     {"metrics"},
 	"testing":                   {"mailbox/mailboxtest", "store/storetest"},
 }
 

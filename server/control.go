@@ -30,6 +30,9 @@ type Supervisor interface {
 	// Cancel ends a running attempt that the mailbox has marked cancelled, and
 	// returns once it has ended or ctx has.
 	Cancel(ctx context.Context, h fence.Holder, ref mailbox.Ref) error
+	// ReopenLogs has every log go on in a file of its name, made anew where
+	// somebody moved it.
+	ReopenLogs()
 	// Shutdown begins the end of the supervisor and returns at once.
 	Shutdown()
 }
@@ -42,6 +45,7 @@ type Control struct {
 	version    string
 	data       string
 	storage    Storage // nil: the database itself is not asked
+	metrics    Metrics // nil: there are none
 }
 
 // NewControl returns the handler of people's requests. A nil supervisor means
@@ -116,6 +120,8 @@ var requests = map[string]request{
 	protocol.MethodActorResume:  on((*Control).actorResume),
 	protocol.MethodShutdown:     on((*Control).shutdown),
 
+	protocol.MethodMetrics:     on((*Control).writeMetrics),
+	protocol.MethodLogsReopen:  on((*Control).reopenLogs),
 	protocol.MethodEventsList:  on((*Control).eventsList),
 	protocol.MethodLeasesList:  on((*Control).leasesList),
 	protocol.MethodLeasesReset: on((*Control).leasesReset),
@@ -225,6 +231,14 @@ func (c *Control) shutdown(asking, protocol.Empty) (any, error) {
 		return nil, noSupervisor("shut down")
 	}
 	c.supervisor.Shutdown()
+	return protocol.Empty{}, nil
+}
+
+func (c *Control) reopenLogs(asking, protocol.Empty) (any, error) {
+	if c.supervisor == nil {
+		return nil, noSupervisor("reopen the logs")
+	}
+	c.supervisor.ReopenLogs()
 	return protocol.Empty{}, nil
 }
 

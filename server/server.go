@@ -47,6 +47,7 @@ type Server struct {
 	processes Processes
 	log       *slog.Logger
 	given     given
+	tally     tally
 	longOwn   chan struct{} // one for each long line that is being read
 	longOther chan struct{}
 
@@ -159,7 +160,7 @@ func (s *Server) greet(conn *net.UnixConn, k kind) {
 	if k == worker {
 		h = &workers{box: s.box, processes: s.processes, given: &s.given}
 	}
-	l := newLink(conn, h, s.log)
+	l := newLink(conn, counting{h, &s.tally}, s.log)
 	l.long = s.longLines(conn, own)
 	from := caller{k, uid}
 	most := maxConnections
@@ -249,7 +250,8 @@ const maxNotices = 256
 // speaks for h, and for nobody else. The caller calls Close when the process
 // has been reaped. It does not block.
 func (s *Server) Attach(conn net.Conn, h fence.Holder) *Channel {
-	l := newLink(conn, &workers{box: s.box, processes: s.processes, given: &s.given, bound: &h}, s.log)
+	asks := &workers{box: s.box, processes: s.processes, given: &s.given, bound: &h}
+	l := newLink(conn, counting{asks, &s.tally}, s.log)
 	c := &Channel{server: s, holder: h, link: l, queue: make(chan *protocol.Notification, maxNotices), done: make(chan struct{})}
 	s.mu.Lock()
 	defer s.mu.Unlock()

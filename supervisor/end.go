@@ -46,6 +46,7 @@ func (s *slot) end(ctx context.Context, c *child) {
 		held = s.endWorker(ctx, c)
 	}
 	e := c.death()
+	s.sup.tallies.ended(s.name.Actor, e)
 	s.log.Info("process ended", "pid", c.proc.PID(), "cause", e.cause.String(), "how", e.how())
 	s.post(func() { s.gone(c, held) })
 }

@@ -133,3 +133,18 @@ func (e death) because(what string) string {
 	}
 	return what
 }
+
+// kind names how it ended for those who count: why it was ended, or, of one that
+// ended by itself, how.
+func (e death) kind() string {
+	switch {
+	case e.cause != byItself:
+		return strings.ReplaceAll(e.cause.String(), " ", "_")
+	case e.signal != "":
+		return "signal"
+	case e.code == 0:
+		return "exit_zero"
+	default:
+		return "exit_nonzero"
+	}
+}

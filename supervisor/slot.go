@@ -96,6 +96,7 @@ func (s *slot) run() {
 		if err := logs.Close(ctx); err != nil {
 			s.log.Warn("log not closed", "err", err)
 		}
+		s.sup.tallies.closed(s.name)
 	}
 }
 

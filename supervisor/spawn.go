@@ -49,6 +49,7 @@ func (s *slot) spawn(ctx context.Context, c *child, d *definition) {
 	s.post(func() {
 		s.child = c
 		s.history.starts++
+		s.sup.tallies.started(s.name.Actor, c.task == nil && s.history.starts > 1)
 		s.step(spawned)
 	})
 }
@@ -155,6 +156,7 @@ func (s *slot) openLog(l config.Log) (*capture.Log, error) {
 		capture.Options{File: l.File, MaxSize: l.MaxSize, Keep: l.Keep}, s.sup.console)
 	if err == nil {
 		s.logs.Store(logs)
+		s.sup.tallies.opened(s.name, logs)
 	}
 	return logs, err
 }

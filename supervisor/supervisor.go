@@ -48,6 +48,7 @@ type Supervisor struct {
 	gate     gate
 	changes  changes
 	records  records
+	tallies  tallies
 	pace     pace
 
 	base    context.Context // of all jobs; it ends when Run returns
@@ -71,7 +72,7 @@ func New(actors []config.Actor, box *mailbox.Box, rec *recovery.Recovery, host *
 	}
 	sup := &Supervisor{box: box, recovery: rec, host: host, attacher: o.Attacher, console: o.Console, log: o.Log,
 		data: o.Data, socket: o.Socket, lost: o.Failed, records: records(filepath.Join(o.Data, "runs", "live")),
-		living: newLiving(), pace: newPace(), running: make(chan struct{}), closing: make(chan struct{}), fatal: make(chan struct{})}
+		living: newLiving(), tallies: newTallies(), pace: newPace(), running: make(chan struct{}), closing: make(chan struct{}), fatal: make(chan struct{})}
 	sup.base, sup.endBase = context.WithCancel(context.Background())
 	sup.environ = overlay(inherited(o.Environ))
 	var fleet []*actor

@@ -21,29 +21,59 @@ type logsOptions struct {
 	*shared
 	slot, lines int
 	follow      bool
+	reopen      bool
 	time        bool
 }
 
 func newLogs(s *shared) *cobra.Command {
 	o := logsOptions{shared: s}
 	cmd := &cobra.Command{
-		Use:   "logs ACTOR",
+		Use:   "logs ACTOR | logs --reopen",
 		Short: "Show what an actor's processes wrote",
 		Long: `Show the last lines that an actor's processes wrote, over rotated files too. The
 files themselves are logs/ACTOR.SLOT.log in the store's folder, byte for byte as
-written. It works whether or not a supervisor runs.`,
+written. It works whether or not a supervisor runs.
+
+Logs are rotated by their size (log.max_size, log.keep). Where a program such as
+logrotate moves the files instead, have it run ` + "`sovereign logs --reopen`" + ` afterwards:
+what is written from then on goes to new files of the old names.`,
 		Example: `  sovereign logs resize
   sovereign logs resize -f --slot 2
-  sovereign logs resize --lines -1 --json | jq -r 'select(.stream == "stderr").text'`,
-		Args:              cobra.ExactArgs(1),
+  sovereign logs resize --lines -1 --json | jq -r 'select(.stream == "stderr").text'
+  sovereign logs --reopen`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if o.reopen {
+				return cobra.NoArgs(cmd, args)
+			}
+			return cobra.ExactArgs(1)(cmd, args)
+		},
 		ValidArgsFunction: completeActor(s),
-		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), streamsOf(cmd), args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.reopen {
+				return o.reopenAll(cmd.Context(), streamsOf(cmd))
+			}
+			return o.run(cmd.Context(), streamsOf(cmd), args[0])
+		},
 	}
 	cmd.Flags().IntVar(&o.slot, "slot", 0, "only of slot `N` (0: all)")
 	cmd.Flags().IntVarP(&o.lines, "lines", "n", 100, "the last `N` lines (-1: all that are kept)")
 	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "go on as lines are written")
 	cmd.Flags().BoolVarP(&o.time, "time", "t", false, "show when each line was written")
+	cmd.Flags().BoolVar(&o.reopen, "reopen", false, "have the supervisor go on in new files, after the present ones were moved")
+	for _, other := range []string{"slot", "lines", "follow", "time"} {
+		cmd.MarkFlagsMutuallyExclusive("reopen", other)
+	}
 	return cmd
+}
+
+func (o logsOptions) reopenAll(ctx context.Context, io streams) error {
+	if err := o.write(ctx, protocol.MethodLogsReopen, protocol.Empty{}, nil); err != nil {
+		return err
+	}
+	if o.json {
+		return writeJSON(io.out, protocol.Empty{})
+	}
+	return nil
 }
 
 func (o logsOptions) run(ctx context.Context, io streams, actor string) error {

@@ -18,6 +18,7 @@ import (
 type runOptions struct {
 	*shared
 	logFormat string
+	metrics   string
 	verbose   bool
 	drain     bool
 }
@@ -47,6 +48,7 @@ if what is left belongs to actors that nobody works for.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), streamsOf(cmd), args[0]) },
 	}
 	cmd.Flags().StringVar(&o.logFormat, "log-format", "text", "text or json: how the supervisor's own log, and its children's lines, are written")
+	cmd.Flags().StringVar(&o.metrics, "metrics", "", "serve metrics for Prometheus at http://`ADDR`/metrics; ADDR is HOST:PORT, :PORT or unix:PATH")
 	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "log every step")
 	cmd.Flags().BoolVar(&o.drain, "drain", false, "end once nothing is left to do")
 	_ = cmd.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -34,6 +37,7 @@ func TestScripts(t *testing.T) {
 			"lines":     countLines,
 			"gone":      processGone,
 			"waitfile":  waitFile,
+			"httpget":   httpGet,
 		},
 	})
 }
@@ -212,4 +216,30 @@ func processGone(ts *testscript.TestScript, neg bool, args []string) {
 	if alive := waitGone(pid, testLimit); alive != neg {
 		ts.Fatalf("process %d: alive is %v", pid, alive)
 	}
+}
+
+// httpGet reads a page from a server on a socket, as the output of a command:
+// httpget SOCKET PATH.
+func httpGet(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: httpget SOCKET PATH")
+	}
+	client := http.Client{Timeout: testLimit, Transport: &http.Transport{DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", args[0])
+		}}}
+	reply, err := client.Get("http://socket" + args[1])
+	if err != nil {
+		ts.Fatalf("get %s: %v", args[1], err)
+	}
+	defer reply.Body.Close()
+	page, err := io.ReadAll(reply.Body)
+	if err != nil {
+		ts.Fatalf("get %s: %v", args[1], err)
+	}
+	if (reply.StatusCode == http.StatusOK) == neg {
+		ts.Fatalf("get %s: %s\n%s", args[1], reply.Status, page)
+	}
+	ts.Check(os.WriteFile(ts.MkAbs("page"), page, 0o600))
+	ts.Check(ts.Exec("cat", "page"))
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"time"
 
@@ -86,7 +87,17 @@ func (o runOptions) serve(ctx context.Context, io streams, file *config.File, db
 	sup := supervisor.New(file.Actors, box, rec, host, supervisor.Options{Data: file.Data, Socket: workerSocket.Path(),
 		Attacher: wires, Console: console, Environ: os.Environ(), Failed: db.Failed(), Log: log})
 	people := operator{Supervisor: sup, box: box, config: file.Path, started: time.Now()}
-	wires.server = server.New(box, server.NewControl(box, people, thisBuild().Version, file.Data).WithStorage(db), sup, log)
+	control := server.NewControl(box, people, thisBuild().Version, file.Data).WithStorage(db)
+	wires.server = server.New(box, control, sup, log)
+	readings := liveMetrics(db, box, control, sup, wires.server)
+	control.WithMetrics(readings)
+	var scraped net.Listener
+	if o.metrics != "" {
+		if scraped, err = listenMetrics(o.metrics); err != nil {
+			return err
+		}
+		defer scraped.Close()
+	}
 
 	o.greet(io.err, file)
 	var g oklog.Group
@@ -110,6 +121,9 @@ func (o runOptions) serve(ctx context.Context, io streams, file *config.File, db
 		},
 	} {
 		g.Add(func() error { return unlessEnded(needed, part(needed)) }, func(error) {})
+	}
+	if scraped != nil {
+		g.Add(func() error { return serveMetrics(needed, scraped, readings) }, func(error) {})
 	}
 	{ // The supervisor stops in order when anything else stops, and then all is over.
 		running, stop := context.WithCancelCause(ctx)

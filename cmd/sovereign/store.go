@@ -8,6 +8,7 @@ import (
 
 	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/metrics"
 	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/refusal"
 	"github.com/sovereign-run/sovereign/server"
@@ -39,6 +40,7 @@ func openStore(ctx context.Context, data string, how access) (*openedStore, erro
 		}
 	}
 	handler := server.NewControl(box, nil, thisBuild().Version, data).WithStorage(db)
+	handler.WithMetrics(metrics.New(metrics.Source{Version: thisBuild().Version, Status: statusFor(handler), Store: storeFor(db)}, false))
 	return &openedStore{db: db, box: box, handler: handler}, nil
 }
 

@@ -140,6 +140,15 @@ func (l *Log) Reopen() {
 	}
 }
 
+// Kept is how many bytes of output are in the file, or were before it was rotated,
+// since Open.
+func (l *Log) Kept() int64 {
+	if l.queue == nil {
+		return 0
+	}
+	return l.queue.keptBytes()
+}
+
 // Lost is how many bytes of output the file did not get, since Open.
 func (l *Log) Lost() int64 {
 	if l.queue == nil {

@@ -36,6 +36,7 @@ type queue struct {
 	room     chan struct{} // mu guards; closed when data was taken or writing ended
 	fresh    bool          // mu guards; open the file anew
 	closed   bool          // mu guards
+	kept     int64         // mu guards
 	lost     int64         // mu guards
 	untold   int64         // mu guards; of lost, what no note in the file says yet
 	err      error         // mu guards; of the last write
@@ -120,6 +121,7 @@ func (q *queue) write() {
 		if told {
 			q.untold -= untold
 		}
+		q.kept += int64(len(data) - lost)
 		q.loseLocked(int64(lost))
 		q.err = err
 		if err == nil {
@@ -162,6 +164,12 @@ func (q *queue) lostBytes() int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.lost
+}
+
+func (q *queue) keptBytes() int64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.kept
 }
 
 func (q *queue) lastError() error {
