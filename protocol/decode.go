@@ -16,6 +16,13 @@ const nextProtocol = "see docs/protocol.md for the methods and their params"
 // line where it could be read, else Null. Members that are not known are
 // ignored, so that newer clients can speak to an older supervisor.
 func ParseRequest(line []byte) (Request, *Error) {
+	if req, ok := scanRequest(line); ok {
+		return req, nil
+	}
+	return parseRequest(line)
+}
+
+func parseRequest(line []byte) (Request, *Error) {
 	var req Request
 	invalid := func(code int, message, why string) (Request, *Error) {
 		if req.ID == "" {
@@ -48,11 +55,11 @@ func ParseRequest(line []byte) (Request, *Error) {
 	return req, nil
 }
 
-// ParseParams reads params into out, a pointer to a struct. Absent params
-// leave out as it is. A value of the wrong type is refused, bad_request, and
-// the refusal names the field.
+// ParseParams reads params into out, a pointer to the zero value of a struct, and
+// leaves it at that where there are none. A Body in it may be part of params. A
+// value of the wrong type is refused, bad_request, and the refusal names the field.
 func ParseParams(method string, params json.RawMessage, out any) error {
-	if len(params) == 0 {
+	if len(params) == 0 || scanParams(params, out) {
 		return nil
 	}
 	err := json.Unmarshal(params, out)

@@ -1,6 +1,9 @@
 package protocol
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // ClaimParams asks for work.
 type ClaimParams struct {
@@ -102,6 +105,12 @@ type ReleaseResult struct {
 type SettleParams struct {
 	Identity
 	Items []SettleItem `json:"items"`
+}
+
+// SettleItems is SettleParams with the items unread, for who judges each by itself.
+type SettleItems struct {
+	Identity
+	Items []json.RawMessage `json:"items"` // of SettleItem
 }
 
 // A SettleItem has exactly one field set.

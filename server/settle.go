@@ -24,10 +24,7 @@ type end struct {
 // settle ends several claims, each judged alone: an item that is in no form is
 // refused like one whose token is stale, and the others are carried out.
 func (w *workers) settle(raw json.RawMessage) (protocol.Identity, deed, error) {
-	var p struct {
-		protocol.Identity
-		Items []json.RawMessage `json:"items"`
-	}
+	var p protocol.SettleItems
 	if err := protocol.ParseParams(protocol.MethodSettle, raw, &p); err != nil {
 		return p.Identity, nil, err
 	}

@@ -1,0 +1,16 @@
+package protocol
+
+import "encoding/json"
+
+// The two ways of reading, apart, for the tests that compare them.
+var (
+	ScanRequest = scanRequest
+	ScanParams  = scanParams
+	PlainLen    = plainLen
+)
+
+// JSONRequest reads a line with encoding/json alone.
+func JSONRequest(line []byte) (Request, *Error) { return parseRequest(line) }
+
+// JSONParams reads params with encoding/json alone.
+func JSONParams(params json.RawMessage, out any) error { return json.Unmarshal(params, out) }
