@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -19,34 +20,40 @@ type Body []byte
 // control characters takes six bytes for each, and the largest body would not go
 // into a line.
 func IsText(b []byte) bool {
-	return escapedLen(b) <= 2*base64.StdEncoding.EncodedLen(len(b)) && utf8.Valid(b)
+	return plainLen(b) == len(b) || escapedLen(b) <= 2*base64.StdEncoding.EncodedLen(len(b)) && utf8.Valid(b)
 }
 
 // escapedLen is how long AppendString makes b, without the quotes.
 func escapedLen(b []byte) int {
-	n := len(b) + 3*(bytes.Count(b, []byte("\u2028"))+bytes.Count(b, []byte("\u2029")))
-	for _, c := range b {
-		switch {
-		case c >= ' ' && c != '"' && c != '\\':
-		case c >= ' ', c == '\n', c == '\r', c == '\t':
+	n := len(b)
+	for i := plainLen(b); i < len(b); i += plainLen(b[i:]) {
+		switch c := b[i]; {
+		case c == 0xE2 && (bytes.HasPrefix(b[i:], []byte("\u2028")) || bytes.HasPrefix(b[i:], []byte("\u2029"))):
+			n += len(`\u2028`) - len("\u2028")
+		case c >= utf8.RuneSelf:
+		case c == '"', c == '\\', c == '\n', c == '\r', c == '\t':
 			n++
 		default:
 			n += len(`\u0000`) - 1
 		}
+		i++
 	}
 	return n
 }
 
 // MarshalJSON chooses the form by content.
-func (b Body) MarshalJSON() ([]byte, error) {
+func (b Body) MarshalJSON() ([]byte, error) { return b.append(make([]byte, 0, len(b)+2)), nil }
+
+// append chooses the form by content.
+func (b Body) append(dst []byte) []byte {
 	if IsText(b) {
-		return AppendString(make([]byte, 0, len(b)+2), string(b)), nil
+		return appendString(dst, b)
 	}
 	const head, tail = `{"base64":"`, `"}`
-	out := make([]byte, 0, len(head)+base64.StdEncoding.EncodedLen(len(b))+len(tail))
-	out = append(out, head...)
-	out = base64.StdEncoding.AppendEncode(out, b)
-	return append(out, tail...), nil
+	dst = slices.Grow(dst, len(head)+base64.StdEncoding.EncodedLen(len(b))+len(tail))
+	dst = append(dst, head...)
+	dst = base64.StdEncoding.AppendEncode(dst, b)
+	return append(dst, tail...)
 }
 
 // UnmarshalJSON reads both forms. A string that is not UTF-8, or escapes half
@@ -116,48 +123,46 @@ const hexDigits = "0123456789abcdef"
 
 // AppendString appends s as a JSON string. Bytes that are not UTF-8 become
 // U+FFFD.
-func AppendString(dst []byte, s string) []byte {
+func AppendString(dst []byte, s string) []byte { return appendString(dst, []byte(s)) }
+
+// appendString is AppendString of bytes. It changes none of them, so the conversion
+// to them above copies nothing.
+func appendString(dst, s []byte) []byte {
 	dst = append(dst, '"')
-	start := 0
 	for i := 0; i < len(s); {
-		c := s[i]
-		if c >= utf8.RuneSelf {
-			r, size := utf8.DecodeRuneInString(s[i:])
-			// A separator of JavaScript's is escaped, as encoding/json does, and
-			// the same bytes come out whichever of the two wrote them.
-			if (r == utf8.RuneError && size == 1) || r == '\u2028' || r == '\u2029' {
-				dst = append(dst, s[start:i]...)
-				if size == 1 {
-					dst = append(dst, `\ufffd`...)
-				} else {
-					dst = append(dst, `\u202`...)
-					dst = append(dst, hexDigits[r&0xF])
-				}
-				start = i + size
+		n := plainLen(s[i:])
+		dst = append(dst, s[i:i+n]...)
+		if i += n; i == len(s) {
+			break
+		}
+		switch c := s[i]; {
+		case c >= utf8.RuneSelf:
+			r, size := utf8.DecodeRune(s[i:])
+			switch {
+			case r == utf8.RuneError && size == 1:
+				dst = append(dst, `\ufffd`...)
+			case r == '\u2028' || r == '\u2029':
+				// A separator of JavaScript's is escaped, as encoding/json does, and
+				// the same bytes come out whichever of the two wrote them.
+				dst = append(dst, `\u202`...)
+				dst = append(dst, hexDigits[r&0xF])
+			default:
+				dst = append(dst, s[i:i+size]...)
 			}
 			i += size
 			continue
-		}
-		if c >= ' ' && c != '"' && c != '\\' {
-			i++
-			continue
-		}
-		dst = append(dst, s[start:i]...)
-		switch c {
-		case '"', '\\':
+		case c == '"' || c == '\\':
 			dst = append(dst, '\\', c)
-		case '\n':
+		case c == '\n':
 			dst = append(dst, '\\', 'n')
-		case '\r':
+		case c == '\r':
 			dst = append(dst, '\\', 'r')
-		case '\t':
+		case c == '\t':
 			dst = append(dst, '\\', 't')
 		default:
 			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&0xF])
 		}
 		i++
-		start = i
 	}
-	dst = append(dst, s[start:]...)
 	return append(dst, '"')
 }

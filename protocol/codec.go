@@ -3,7 +3,6 @@ package protocol
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"errors"
 	"io"
 	"sync"
@@ -120,38 +119,36 @@ func (d *Decoder) skip(ended bool) error {
 }
 
 // An Encoder writes values as lines, each in one Write. It may be used by
-// several goroutines.
+// several goroutines. It keeps no memory between two lines.
 type Encoder struct {
-	mu sync.Mutex // guards w and buf
+	mu sync.Mutex // held for each Write
 	w  io.Writer
-	js *json.Encoder
-	b  bytes.Buffer
 }
 
 // NewEncoder returns an encoder that writes to w.
-func NewEncoder(w io.Writer) *Encoder {
-	e := &Encoder{w: w}
-	e.js = json.NewEncoder(&e.b)
-	e.js.SetEscapeHTML(false)
-	return e
-}
+func NewEncoder(w io.Writer) *Encoder { return &Encoder{w: w} }
+
+// lineBuffers are buffers for lines that are being written, of all encoders.
+var lineBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // Encode writes v as one line. An error of the writer leaves the stream in the
 // middle of a line: nothing more may be written to it. A value that would
 // exceed MaxLine is refused, message_too_large, and nothing of it written.
 func (e *Encoder) Encode(v any) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.b.Cap() > keepBuffer {
-		e.b = bytes.Buffer{}
+	buf := lineBuffers.Get().(*[]byte)
+	defer lineBuffers.Put(buf)
+	line, err := appendLine((*buf)[:0], v)
+	if cap(line) <= keepBuffer {
+		*buf = line
 	}
-	e.b.Reset()
-	if err := e.js.Encode(v); err != nil {
+	if err != nil {
 		return err
 	}
-	if e.b.Len() > MaxLine+1 {
+	if len(line) > MaxLine+1 {
 		return refusal.New(refusal.MessageTooLarge, "the line would be too long", "a line holds at most 8 MiB", "ask for less at once")
 	}
-	_, err := e.w.Write(e.b.Bytes())
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	_, err = e.w.Write(line)
 	return err
 }
