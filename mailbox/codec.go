@@ -8,7 +8,7 @@ import (
 	"github.com/sovereign-run/sovereign/refusal"
 )
 
-// Every record is sealed: a version byte, fields, and the CRC-32C of both, so
+// Records are sealed (all but actors, which are JSON, and what says all in its key): a version byte, fields, and the CRC-32C of both, so
 // that a damaged record is refused and never believed. bbolt itself checks
 // no data pages.
 

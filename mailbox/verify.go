@@ -21,8 +21,7 @@ const verifyStep = 2048
 // Verify reads every record and tells found of everything that is damaged or
 // contradicts another record: content without record and the reverse, a claim
 // without token or expiry, receipts that are not one per start (P4.4), staged
-// sends without their index entry and the reverse, keys of messages that are
-// gone, counts that do not equal what they count. It changes nothing, and
+// sends without their index entry and the reverse, keys that cannot be read, counts that do not equal what they count. It changes nothing, and
 // returns the number of messages. On a store in use a message that changes
 // between two steps may be reported wrongly; a stopped store has no such.
 func (b *Box) Verify(ctx context.Context, found func(Problem)) (messages int64, err error) {
@@ -190,8 +189,7 @@ func (b *Box) Verify(ctx context.Context, found func(Problem)) (messages int64, 
 	return messages, err
 }
 
-// verifyReceipts checks that every ended start of a message has its receipt, and
-// that charges equal charged receipts where none was reset by hand.
+// verifyReceipts checks that every ended start of a message has its receipt.
 func (b *Box) verifyReceipts(r store.Reader, rec *record, problem func(where, format string, args ...any)) {
 	want := rec.attempt
 	if rec.state == Claimed {

@@ -13,7 +13,7 @@
 // a process (Died), at start-up and in `sovereign recover` for all that a dead
 // supervisor left (Reconcile), and at the exact next expiry of a claim (Run).
 //
-// What is to be done is decided by pure functions of what was found (Plan,
-// PlanWorkspaces); applying it is apart. The package knows no processes and no
+// What is to be done is decided by pure functions of what was found (Decide,
+// Reclaimable); applying it is apart. The package knows no processes and no
 // signals: whoever calls it has ended the process and its tree first.
 package recovery

@@ -25,7 +25,8 @@
 //     workspace not reclaimed (P4.6).
 //   - What was wished last wins, over timers and starts under way; `stopped` is
 //     durable (F9).
-//   - Nothing is polled. An idle slot has no timer. Deadlines of children are
+//   - An idle slot has no timer, and nothing is polled but a process that is
+//     becoming ready by exec, tcp or http. Deadlines of children are
 //     instants of the lease clock, which stands still while the supervisor does
 //     not run (P9).
 //

@@ -59,8 +59,8 @@ type changed struct {
 	Error *errorJSON `json:"error,omitempty"`
 }
 
-// change asks for the messages one after the other: each is judged alone, and
-// the exit status is that of the first that was refused.
+// change asks for the messages in one request: each is judged alone, and the exit
+// status is that of the first that was refused.
 func (s *shared) change(ctx context.Context, io streams, method string, ids []string) error {
 	var answer protocol.InboxChanged
 	if err := s.write(ctx, method, protocol.InboxIDsParams{IDs: ids}, &answer); err != nil {
@@ -123,14 +123,15 @@ func newInboxPurge(s *shared) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "purge --state STATE [--older D]",
 		Short: "Remove all messages in one state",
-		Long: `Remove every message in one state, with its receipts; with --older only those
-that are in the inbox for so long. CLAIMED ones cannot be purged.`,
+		Long: `Remove every message in one state, with its receipts. With --older only those that
+ended at least so long ago (of NEW ones: that were sent so long ago). CLAIMED ones
+cannot be purged.`,
 		Example: "  sovereign inbox purge --state DONE --older 24h",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), streamsOf(cmd)) },
 	}
 	cmd.Flags().StringVar(&o.state, "state", "", "the `state`: NEW, DONE, DEAD or PARKED (required)")
-	cmd.Flags().Var(&o.older, "older", "only those sent at least so long ago")
+	cmd.Flags().Var(&o.older, "older", "only those that ended, or of NEW ones were sent, at least so long ago")
 	return cmd
 }
 
