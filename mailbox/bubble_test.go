@@ -239,8 +239,9 @@ func TestClaim_HandsOverWhenTheWokenLeaves(t *testing.T) {
 	})
 }
 
-// Case 7 of section 4.1: a claim waits, and its process's lease ends meanwhile. It
-// is refused, and the message stays ready.
+// Report 4.1 #7: somebody who waited was given a lock though his own lease had ended.
+// A claim waits, and its process's lease ends meanwhile. It is refused, and the message
+// stays ready.
 func TestClaim_LeaseEndsWhileItWaits(t *testing.T) {
 	dir := mailboxtest.Dir(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -249,7 +249,8 @@ func TestClaim_OneWins(t *testing.T) {
 
 // P3.6, mistakes 15 and 16: a settle that is repeated succeeds and writes
 // nothing; the first result stands; another verb is refused; a message that was
-// cancelled meanwhile does not change what the verb was.
+// cancelled meanwhile does not change what the verb was. Report 4.1 #18: a handler that
+// failed its job and then threw hid the first cause with the second.
 func TestSettle_Repeated(t *testing.T) {
 	h, a, b := house(t)
 	ctx := context.Background()
@@ -418,7 +419,8 @@ func TestRenew_NeverShortensNorOutlastsTheTimeout(t *testing.T) {
 	refused(t, "renew at the timeout", err, refusal.LeaseExpired)
 }
 
-// Mistake 12: ids and tokens go on after everything is purged and reopened.
+// Mistake 12: ids and tokens go on after everything is purged and reopened. Report 4.6
+// #71: ids came again after two restarts, and a late delete removed a stranger's job.
 func TestPurge_NumbersGoOn(t *testing.T) {
 	h, a, _ := house(t)
 	id := h.MustSend(t, "work", "")
@@ -428,16 +430,19 @@ func TestPurge_NumbersGoOn(t *testing.T) {
 		t.Fatal(n, err)
 	}
 	h.Reopen(t)
+	h.Reopen(t)
 	_, _ = h.Box.Leave(context.Background(), a, func(mailbox.Ref) mailbox.Outcome { return mailboxtest.Lost("") }, mailbox.Event{})
 	a = h.MustBegin(t, "work", 1)
 	next := h.MustSend(t, "work", "")
 	if next <= id || h.MustClaim(t, a, next).Token <= d.Token {
 		t.Fatalf("%s after %s", next, id)
 	}
+	refused(t, "a late drop of the old id", h.Box.Drop(context.Background(), id), refusal.MessageMissing)
 }
 
 // P3.9: a message that kills its worker each time ends DEAD after exactly
-// max_attempts charged starts, with the same backoff as a failure; P3.7.
+// max_attempts charged starts, with the same backoff as a failure; P3.7. Report 4.2
+// #33: a killed worker's job, with retries left, vanished.
 func TestUnreported_EndsDeadAfterMaxAttempts(t *testing.T) {
 	h := mailboxtest.Open(t, mailboxtest.Actor("work"))
 	ctx := context.Background()

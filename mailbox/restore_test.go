@@ -73,7 +73,7 @@ func mustBeParked(t *testing.T, h *mailboxtest.House, a fence.Holder, refs []mai
 	}
 }
 
-// P7: in a new epoch each claim becomes PARKED, whatever its actor's policy and
+// P7, mistake 11: in a new epoch each claim becomes PARKED, whatever its actor's policy and
 // whether it was to be cancelled, with one receipt and one charge; its staged sends
 // are gone; what waited waits. In the same epoch nothing happens, nor a second time.
 func TestParkRestored_ParksEachClaimOnce(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"github.com/sovereign-run/sovereign/refusal"
 )
 
-// Reports 67 and 21 of the field: ended messages and events go by themselves when
-// their retention is over, PARKED and waiting ones stay. Remove the timer of retain
+// Report 4.6 #67: completed records filled the store. Ended messages and events go by
+// themselves when their retention is over, PARKED and waiting ones stay. Remove the timer of retain
 // and this fails.
 func TestRun_RemovesWhatMayGo(t *testing.T) {
 	dir := mailboxtest.Dir(t)

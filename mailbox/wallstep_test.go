@@ -8,7 +8,7 @@ import (
 	"github.com/sovereign-run/sovereign/mailbox"
 )
 
-// Mistakes 7 and 8, report 72: the wall clock is set forward beyond a delayed
+// Mistakes 7 and 8, report 4.7 #72: the wall clock is set forward beyond a delayed
 // message's time. It is delivered once, then and not when the timer would have
 // rung. Remove stepped from Run and this hangs.
 func TestRun_DelayedMessagesFollowTheWallClock(t *testing.T) {

@@ -172,7 +172,8 @@ func sendTo(t *testing.T, dir string, actors []config.Actor, to, body string) ma
 
 // A1, A2, A7, A9, A10, P4.2, P4.9: the supervisor is killed while a task and its
 // escaped grandchild work. The next one ends both before it hands the message
-// out again, and records the attempt as worker_lost, exactly once.
+// out again, and records the attempt as worker_lost, exactly once. Mistake 10: after a
+// restart old children worked on beside new ones, under tokens that were given twice.
 func TestKilledSupervisor_Task(t *testing.T) {
 	dir, pids := t.TempDir(), newFifo(t)
 	seen := filepath.Join(t.TempDir(), "seen")

@@ -57,7 +57,8 @@ func TestTask_Defers(t *testing.T) {
 }
 
 // P4.2: a task that dies of a signal which the supervisor did not send is lost,
-// with the signal in the receipt; it is dead after max_attempts (P3.9).
+// with the signal in the receipt; it is dead after max_attempts (P3.9). Report 4.2 #26:
+// the message of a child that the system had killed was acknowledged.
 func TestTask_KilledIsWorkerLost(t *testing.T) {
 	w := run(t, shell("t", config.Task, `echo complete output; kill -KILL $$`, func(a *config.Actor) { a.Retry.MaxAttempts = 3 }))
 	d := w.await(w.send("t", ""))
@@ -170,7 +171,8 @@ func TestTask_Workspace(t *testing.T) {
 }
 
 // F13: an actor whose command does not exist says so, charges nothing, backs off,
-// fails after `intensity`; another is not affected.
+// fails after `intensity`; another is not affected. Report 4.2 #27: a job that was
+// taken and never started was marked failed.
 func TestTask_SpawnFailed(t *testing.T) {
 	broken := shell("broken", config.Task, "", func(a *config.Actor) {
 		a.Command = []string{"/nowhere/at-all"}

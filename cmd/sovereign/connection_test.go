@@ -78,7 +78,8 @@ func TestConnect_WaitsForTheLock(t *testing.T) {
 }
 
 // TestConnect_ReadersShareAStoppedStore: commands that only read change no byte of
-// the store (P3.10) and do not wait for each other.
+// the store (P3.10) and do not wait for each other. Report 4.6 #63: an open for reading
+// hung while the daemon ran; beside a running supervisor, scripts backup and frozen.
 func TestConnect_ReadersShareAStoppedStore(t *testing.T) {
 	dir := newStore(t)
 	if status, _, errs := sovereign(t, "send", "job", "x", "--data", dir); status != 0 {

@@ -48,10 +48,10 @@ func fillDisk(t *testing.T, name string, spare int64) {
 	f.Sync() // a journal frees blocks only when written
 }
 
-// H1, 4.6 #66: with no room left at all, or only for so many blocks, sends are
-// refused disk_full and what is essential works all the same, from opening the store
-// to closing it: so does every update that moves the mark. When there is room again
-// sends go on by themselves. Everything confirmed is there, nothing else. Leave out
+// H1, report 4.6 #66 (the guard did nothing where the disk was full at the start):
+// with no room left at all, or only for so many blocks, sends are refused disk_full
+// and what is essential works all the same, from opening the store to closing it: so
+// does every update that moves the mark. When there is room again sends go on by themselves. Everything confirmed is there, nothing else. Leave out
 // the reserve, at any of the writes, and this fails.
 func TestUpdate_EssentialWorksOnAFullDisk(t *testing.T) {
 	for _, disk := range disks {

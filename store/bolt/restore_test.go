@@ -65,8 +65,8 @@ func mustHaveKey(t *testing.T, db *bolt.DB, key string, want bool) {
 	})
 }
 
-// P7, 4.6 #70: whatever lies in the folder, a restore brings the backup back, in an
-// epoch whose numbers are greater than all that the folder and the backup's own
+// P7, mistake 11, report 4.6 #70 (a restore moved numbers back): whatever lies in the
+// folder, a restore brings the backup back, in an epoch whose numbers are greater than all that the folder and the backup's own
 // store have given; and the store then opens without a refusal. Forget the mark, the
 // database that is replaced, or the epoch, and one of the cases fails.
 func TestRestore_StartsANewEpoch(t *testing.T) {
@@ -332,8 +332,8 @@ func mustBeGone(t *testing.T, dir string) {
 	}
 }
 
-// 4.6 #64, P7: compaction gives the room of removed values back and changes nothing
-// else: values, counters, and where every number goes on, without a new epoch. A
+// P7, report 4.6 #64 (the file never got smaller): compaction gives the room of removed
+// values back and changes nothing else: values, counters, and where every number goes on, without a new epoch. A
 // crash in every gap leaves the file of before or the new one.
 func TestCompact_KeepsEverything(t *testing.T) {
 	for _, step := range []string{"", "copy made", "copy named", "closing state recorded"} {
