@@ -38,6 +38,14 @@
 // at most 1 MiB in memory, an idle pipe no buffer and no thread. Loss is counted in
 // [Log.Lost], and a line in the file says how much was lost where.
 //
+// # A power cut
+//
+// Output is not synced line by line: the current file is written out when the kernel
+// does, and so a power cut may take its end. A file that is rotated away is synced,
+// with its index and its name, and the next rotation waits for that. So a cut costs
+// at most the current file and the one before it; everything older is there, with its
+// times, and the log goes on.
+//
 // Reading back, [Last] and [Follow], works on the files alone, with or without a
 // supervisor.
 package capture

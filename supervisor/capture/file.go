@@ -21,10 +21,11 @@ type file struct {
 	maxSize int64
 	keep    int
 
-	log   *os.File // nil = to be opened
-	index *os.File // nil while log is; a broken index does not break the log
-	size  int64    // of log, as far as we wrote it
-	runs  []byte   // index lines that are not written yet
+	log     *os.File        // nil = to be opened
+	index   *os.File        // nil while log is; a broken index does not break the log
+	size    int64           // of log, as far as we wrote it
+	runs    []byte          // index lines that are not written yet
+	settled <-chan struct{} // closed once the file rotated last is on disk; nil = none was
 }
 
 // write appends the segments of data. lost bytes were not written, because of
@@ -151,9 +152,9 @@ func (f *file) open() error {
 		return err
 	}
 	f.log, f.size = log, info.Size()
-	f.index, _ = os.OpenFile(f.path+indexSuffix, flags, 0o600)
-	if f.size == 0 && f.index != nil {
-		f.index.Truncate(0) // the log was emptied in place
+	f.index, _ = os.OpenFile(f.path+indexSuffix, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
+	if f.index != nil {
+		trimIndex(f.index, f.size)
 	}
 	return nil
 }
@@ -173,16 +174,26 @@ func (f *file) followSize() error {
 }
 
 // rotate makes .log .log.1, .log.1 .log.2, and so on, each with its index, and
-// starts a new file. A crash in between leaves a gap in the numbers.
+// starts a new file. A crash in between leaves a gap in the numbers. The file that
+// was rotated before is on disk when it returns, and this one is on its way there.
 func (f *file) rotate() error {
-	f.close()
 	if f.keep == 0 {
+		f.close()
 		if err := os.Remove(f.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
+		return f.open()
 	}
+	if f.settled != nil {
+		<-f.settled
+	}
+	f.writeIndex()
+	full, index := f.log, f.index
+	f.log, f.index = nil, nil
+	defer func() { f.settled = settle(full, index) }()
 	for n := f.keep; n > 0; n-- {
 		from, to := rotated(f.path, n-1), rotated(f.path, n)
+		os.Remove(to + indexSuffix) // its log goes; a crash right after leaves the new one without times, not with another's
 		if err := os.Rename(from, to); err != nil {
 			if errors.Is(err, fs.ErrNotExist) {
 				continue

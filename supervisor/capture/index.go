@@ -1,7 +1,10 @@
 package capture
 
 import (
+	"bufio"
 	"bytes"
+	"io"
+	"os"
 	"strconv"
 )
 
@@ -63,6 +66,41 @@ func parseRun(line []byte) (r indexed, ok bool) {
 		r.partial = true
 	}
 	return r, r.length > 0
+}
+
+// trimIndex cuts what does not belong to a log of size bytes off its index: a line
+// that is not whole, and runs beyond the log's end. A power cut may leave both, since
+// the kernel writes the two files out in any order, and so does whoever empties the
+// log in place. What is appended would else be told with another's times.
+func trimIndex(index *os.File, size int64) {
+	info, err := index.Stat()
+	if err != nil || info.Size() == 0 {
+		return
+	}
+	// 1. As a rule the last line says that all is well.
+	tail := make([]byte, min(info.Size(), 256))
+	if n, err := index.ReadAt(tail, info.Size()-int64(len(tail))); err == nil || err == io.EOF {
+		lines := bytes.Split(tail[:n], []byte("\n"))
+		if len(lines) > 2 && len(lines[len(lines)-1]) == 0 {
+			if r, ok := parseRun(lines[len(lines)-2]); ok && r.offset+r.length <= size {
+				return
+			}
+		}
+	}
+	// 2. Else the whole lines from the start on, as far as they are the log's.
+	in := bufio.NewReader(io.NewSectionReader(index, 0, info.Size()))
+	var keep int64
+	for {
+		line, err := in.ReadSlice('\n')
+		if err != nil {
+			break
+		}
+		if r, ok := parseRun(line[:len(line)-1]); !ok || r.offset+r.length > size {
+			break
+		}
+		keep += int64(len(line))
+	}
+	index.Truncate(keep)
 }
 
 // streamLetter is 's' for the supervisor's own notes.
