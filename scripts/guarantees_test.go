@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Every property of the contract is named in docs/guarantees.md, and every test
-// and script named there exists.
+// Every property of the contract is named in docs/guarantees.md, every test and
+// script named there exists, and every report listed there is named by a test.
 func TestGuarantees_NameEveryProperty(t *testing.T) {
 	contract, err := os.ReadFile("../docs/contract.md")
 	if err != nil {
@@ -38,11 +38,14 @@ func TestGuarantees_NameEveryProperty(t *testing.T) {
 
 	names := map[string]bool{}
 	declared := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)`)
+	var comments strings.Builder // of all tests, with their line ends taken out
+	unfold := strings.NewReplacer("\n// ", " ", "\n# ", " ")
 	err = filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(path, "_test.go") {
+		if err != nil || !strings.HasSuffix(path, "_test.go") && !strings.HasSuffix(path, ".txtar") {
 			return err
 		}
 		text, err := os.ReadFile(path)
+		comments.WriteString(unfold.Replace(string(text)))
 		for _, m := range declared.FindAllSubmatch(text, -1) {
 			names[string(m[1])] = true
 		}
@@ -56,9 +59,14 @@ func TestGuarantees_NameEveryProperty(t *testing.T) {
 			t.Errorf("docs/guarantees.md names %s, and there is no such test", m[1])
 		}
 	}
+	for _, m := range regexp.MustCompile(`(?m)^\| (4\.\d #\d+) \|`).FindAllStringSubmatch(string(page), -1) {
+		if !regexp.MustCompile(regexp.QuoteMeta(m[1]) + `\b`).MatchString(comments.String()) {
+			t.Errorf("docs/guarantees.md lists report %s, and no test names it", m[1])
+		}
+	}
 	for line := range strings.Lines(string(page)) {
 		_, after, ok := strings.Cut(line, "script")
-		if !ok || !strings.HasPrefix(line, "| P") {
+		if !ok || !strings.HasPrefix(line, "|") {
 			continue
 		}
 		for _, m := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(after, -1) {
