@@ -115,6 +115,13 @@ func (f *fleet) stop() error {
 	return f.wait()
 }
 
+// kill ends the supervisor as nobody should.
+func (f *fleet) kill() {
+	_ = f.cmd.Process.Kill()
+	<-f.ended
+	_ = f.fifo.Close()
+}
+
 // wait returns when the supervisor has ended.
 func (f *fleet) wait() error {
 	kill := time.AfterFunc(limit, func() { _ = f.cmd.Process.Kill() })

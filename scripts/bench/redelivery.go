@@ -70,7 +70,7 @@ func (b *bench) deaths(ctx context.Context, actor string, backlog int) (took tim
 	if err := syscall.Mkfifo(filepath.Join(dir, "up.never"), 0o600); err != nil {
 		return nil, err
 	}
-	if err := preload(ctx, filepath.Join(dir, ".sovereign"), backlog+1); err != nil {
+	if err := preload(ctx, filepath.Join(dir, ".sovereign"), backlog+1, []byte("a message that waits")); err != nil {
 		return nil, err
 	}
 	f, err := b.launch(dir, actor)
@@ -115,7 +115,7 @@ func (b *bench) deaths(ctx context.Context, actor string, backlog int) (took tim
 }
 
 // preload sends n messages before any supervisor runs.
-func preload(ctx context.Context, dir string, n int) (err error) {
+func preload(ctx context.Context, dir string, n int, body []byte) (err error) {
 	p, err := openStore(ctx, dir)
 	if err != nil {
 		return err
@@ -132,7 +132,7 @@ func preload(ctx context.Context, dir string, n int) (err error) {
 			}
 			defer c.close()
 			for range (n + side - 1 - i) / side {
-				if err := c.send([]byte("a message that waits")); err != nil {
+				if err := c.send(body); err != nil {
 					failed <- err
 					return
 				}

@@ -74,7 +74,7 @@ func (b *bench) drained(ctx context.Context, n int) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := preload(ctx, filepath.Join(dir, ".sovereign"), n); err != nil {
+	if err := preload(ctx, filepath.Join(dir, ".sovereign"), n, []byte("a message that waits")); err != nil {
 		return 0, err
 	}
 	f, err := b.launch(dir, "  work:\n    mode: task\n    replicas: 2\n    command: [/bin/true]\n", "--drain")
