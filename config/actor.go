@@ -25,6 +25,9 @@ func (w *walk) actor(d declared, defaults settings) (Actor, settings) {
 		w.report(d.name, "actor %s has no command, allowed: %s", a.Name, commandLine{}.allowed())
 	}
 	w.oneMethod(all)
+	if mode == Daemon {
+		w.ownWatchdog(d.own, all)
+	}
 	assign(&a, actorKeys, "", mode, all)
 	if mode == Task {
 		// The supervisor renews a task's claim itself while the child lives.
@@ -112,6 +115,20 @@ func oneReadiness(own, all settings) {
 			delete(all, path)
 		}
 	}
+}
+
+// ownWatchdog refuses a watchdog for a daemon that cannot show a sign of life: it
+// has no channel, and no socket for sd_notify. One that comes from defaults is meant
+// for workers, and left out.
+func (w *walk) ownWatchdog(own, all settings) {
+	s, mine := own["watchdog"]
+	if _, notifies := all["ready.notify"]; mine && notifies {
+		return
+	}
+	if mine {
+		w.report(s.key, "watchdog kills a daemon that cannot show a sign of life, allowed: with ready: {notify: true}, by which it can")
+	}
+	delete(all, "watchdog")
 }
 
 // withoutItself lets `after` in defaults name an actor that they hold for too.

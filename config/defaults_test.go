@@ -71,10 +71,14 @@ func TestDefaults_AreLeftOutWhereTheyMakeNoSense(t *testing.T) {
   after: [d]
 actors:
   d: {command: x, mode: daemon}
+  n: {command: x, mode: daemon, watchdog: 9s}
   w: {command: x, mode: worker}
   t: {command: x, mode: task}
 `)
 	d, w, k := actor(t, f, "d"), actor(t, f, "w"), actor(t, f, "t")
+	if n := actor(t, f, "n"); n.Watchdog != 9*time.Second {
+		t.Errorf("a daemon that shows signs of life by sd_notify has the watchdog %v, not its own", n.Watchdog)
+	}
 	if d.Watchdog != 0 || d.Timeout != 0 || d.Claim != (config.Claim{}) || d.Reclaim != "" || d.After != nil ||
 		d.Retention != (config.Retention{Events: 48 * time.Hour}) || d.Restart != config.Never || d.Ready == nil {
 		t.Errorf("daemon: %+v", d)

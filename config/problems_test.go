@@ -928,7 +928,7 @@ actors:
 `,
 		want: `actors.yaml:4:5: restart makes no sense in mode task, allowed: in mode worker or daemon` + "\n" +
 			`actors.yaml:5:5: ready makes no sense in mode task, allowed: in mode worker or daemon` + "\n" +
-			`actors.yaml:6:5: watchdog makes no sense in mode task, allowed: in mode worker` + "\n" +
+			`actors.yaml:6:5: watchdog makes no sense in mode task, allowed: in mode worker or daemon` + "\n" +
 			`actors.yaml:7:5: claim makes no sense in mode task, allowed: in mode worker`,
 	},
 	{
@@ -956,7 +956,7 @@ actors:
     retention: {done: 1s, events: 1s}
     workspace: {reclaim: never}
 `,
-		want: `actors.yaml:5:5: watchdog makes no sense in mode daemon, allowed: in mode worker` + "\n" +
+		want: `actors.yaml:5:5: watchdog kills a daemon that cannot show a sign of life, allowed: with ready: {notify: true}, by which it can` + "\n" +
 			`actors.yaml:6:5: timeout makes no sense in mode daemon, allowed: in mode task or worker` + "\n" +
 			`actors.yaml:7:5: claim makes no sense in mode daemon, allowed: in mode worker` + "\n" +
 			`actors.yaml:8:5: retry makes no sense in mode daemon, allowed: in mode task or worker` + "\n" +

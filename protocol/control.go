@@ -64,6 +64,12 @@ type SlotStatus struct {
 	Why      string      `json:"why,omitempty"`
 	Lease    *SlotLease  `json:"lease,omitempty"`
 	Claims   []SlotClaim `json:"claims,omitempty"`
+
+	// What its process says of itself by sd_notify.
+
+	Says      string `json:"says,omitempty"` // its STATUS
+	Reloading bool   `json:"reloading,omitempty"`
+	Stopping  bool   `json:"stopping,omitempty"`
 }
 
 // SlotLease is a slot's lease.

@@ -58,6 +58,8 @@ type child struct {
 	early bool // it was ready before the slot knew that it runs; owned by the slot
 
 	channel atomic.Pointer[Channel] // nil where there is none
+	socket  *notifySocket           // for sd_notify; nil where there is none. Not changed once it runs
+	said    atomic.Pointer[word]    // what it has said of itself there, nil = nothing
 	aliveAt atomic.Int64            // instant of the last sign of life
 	pending atomic.Int32            // requests that wait for an answer; while there are, it is alive
 }

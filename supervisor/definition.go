@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"os"
 	"syscall"
 
 	"github.com/sovereign-run/sovereign/config"
@@ -33,6 +34,14 @@ func define(spec *config.Actor, process int, base []string) *definition {
 type account struct {
 	credential *process.Credential // nil = the supervisor's own
 	env        []string            // of the child, without what is its own
+}
+
+// uid is the number of that user.
+func (a account) uid() int {
+	if a.credential != nil {
+		return int(a.credential.UID)
+	}
+	return os.Geteuid()
 }
 
 // account looks the actor's user up anew each time, so that a restart sees what

@@ -25,11 +25,13 @@ const drainBound = 5 * time.Second
 func (s *slot) end(ctx context.Context, c *child) {
 	if err := s.endTree(ctx, c); err != nil {
 		s.log.Warn("process left behind", "pid", c.proc.PID(), "err", err)
+		c.socket.close()
 		return // the supervisor has ended; the next one finds it
 	}
 	if ch := c.channel.Load(); ch != nil {
 		(*ch).Close() // what it asked for before its end is carried out in its name
 	}
+	c.socket.close()
 	s.sup.living.drop(c)
 	drained, cancel := context.WithTimeout(ctx, drainBound)
 	defer cancel()

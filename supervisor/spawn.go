@@ -83,6 +83,15 @@ func (s *slot) launch(ctx context.Context, c *child) (err error) {
 	if c.def.spec.Mode == config.Worker {
 		ours = append(ours, fmt.Sprintf("SOVEREIGN_FD=%d", channelFD))
 	}
+	if c.asksToNotify() {
+		if c.socket, err = s.sup.listenNotify(); err != nil {
+			return err
+		}
+		if err := c.socket.allow(account); err != nil {
+			return err
+		}
+		ours = append(ours, c.socket.env(c.def.spec.Watchdog)...)
+	}
 	spec.Env = overlay(account.env, ours...)
 	if err := s.pipes(c, &spec, &ends); err != nil {
 		return err
@@ -102,6 +111,9 @@ func (s *slot) launch(ctx context.Context, c *child) (err error) {
 			conn.Close()
 		}
 		return err
+	}
+	if c.socket != nil {
+		c.socket.serve(c, account.uid())
 	}
 	if c.task != nil {
 		c.task.Body = nil
@@ -164,6 +176,7 @@ func (s *slot) openLog(l config.Log) (*capture.Log, error) {
 // discard takes back what launch has made for a process that was not started.
 func (s *slot) discard(c *child) {
 	s.sup.living.drop(c)
+	c.socket.close()
 	ctx, cancel := context.WithTimeout(context.Background(), drainBound)
 	defer cancel()
 	if logs := s.logs.Load(); logs != nil {

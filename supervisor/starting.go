@@ -94,7 +94,7 @@ func (s *slot) watch() {
 		return
 	case spec.Mode == config.Task && spec.Timeout > 0:
 		s.limit.set(s.child.startedAt, spec.Timeout)
-	case spec.Mode == config.Worker && s.spec().Watchdog > 0:
+	case spec.Mode != config.Task && s.spec().Watchdog > 0:
 		s.limit.set(s.sup.now(), s.spec().Watchdog)
 	}
 	if spec.Ready == nil || spec.Mode == config.Task || s.child.early {
@@ -123,6 +123,7 @@ func (s *slot) isReady(c *child) {
 			return
 		}
 		c.early = true
+		c.aliveAt.Store(int64(s.sup.now())) // until now ready.timeout was its limit
 		s.sup.note(c, eventReady, "")
 		if s.child == c {
 			s.step(ready)

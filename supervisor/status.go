@@ -20,6 +20,7 @@ type view struct {
 	lost      int64
 	trouble   error
 	message   mailbox.ID
+	child     *child // for what it says of itself
 }
 
 // ready reports whether the slot counts as ready for what comes after its actor:
@@ -44,6 +45,7 @@ func (s *slot) publish() {
 	}
 	if c := s.child; c != nil && s.life.at.lives() && c.proc != nil {
 		v.pid, v.process, v.token, v.startedOn = c.proc.PID(), c.holder.Process, c.holder.Token, c.startedOn
+		v.child = c
 		if c.task != nil {
 			v.message = c.task.ID
 		}
@@ -81,6 +83,11 @@ type SlotStatus struct {
 	LogLost  int64 // bytes of output that could not be kept
 	Why      string
 	Next     string // what a person can run about it
+
+	// What its process says of itself by sd_notify.
+
+	Says                string // its STATUS
+	Reloading, Stopping bool
 }
 
 // Lease is a slot's lease as people see it.
@@ -122,6 +129,8 @@ func (s *slot) status(v *view, now time.Time) SlotStatus {
 	if v.pid != 0 {
 		st.Process = v.process.Short()
 		st.Uptime = now.Sub(v.startedOn)
+		said := v.child.word()
+		st.Says, st.Reloading, st.Stopping = said.Status, said.Reloading, said.Stopping
 		st.Lease.Token = v.token
 		if s.sup.box.Leases().Kept(s.name, v.token) {
 			st.Lease.Remaining = s.spec().LeaseTTL

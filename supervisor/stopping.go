@@ -56,8 +56,8 @@ func (s *slot) exceeded() {
 	}
 	now := s.sup.now()
 	silent := time.Duration(now - fence.Instant(s.child.aliveAt.Load()))
-	if s.child.pending.Load() > 0 {
-		silent = 0
+	if s.child.pending.Load() > 0 || s.life.at == starting && s.child.asksToNotify() {
+		silent = 0 // one that starts has ready.timeout, and says nothing before it is ready
 	}
 	if silent < watchdog {
 		s.limit.set(now, watchdog-silent)

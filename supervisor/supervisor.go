@@ -51,6 +51,8 @@ type Supervisor struct {
 	tallies  tallies
 	pace     pace
 
+	notifySockets atomic.Uint64 // how many were made, for their names
+
 	base    context.Context // of all jobs; it ends when Run returns
 	endBase context.CancelFunc
 	jobs    jobs
@@ -142,11 +144,17 @@ func (sup *Supervisor) Run(ctx context.Context) error {
 	sup.jobs.close()
 	sup.endBase()
 	sup.jobs.wait()
+	if err := sup.clearNotify(); err != nil {
+		sup.log.Warn("sockets for sd_notify not removed", "err", err)
+	}
 	return sup.fatalError()
 }
 
 // prepare makes the folders that processes need.
 func (sup *Supervisor) prepare() error {
+	if err := sup.clearNotify(); err != nil {
+		return refusal.New(refusal.Failed, "remove the sockets of an earlier run", err.Error(), "make the folder of the store writable").Because(err)
+	}
 	for _, dir := range []string{string(sup.records), filepath.Join(sup.data, "runs", "results")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return refusal.New(refusal.Failed, "make the folder "+dir, err.Error(), "make the folder of the store writable").Because(err)

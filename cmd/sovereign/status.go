@@ -126,6 +126,9 @@ func printStatus(w io.Writer, status protocol.Status, width int) error {
 			notes = append(notes, a.Actor+": "+printable(a.Why))
 		}
 		for _, s := range a.Slots {
+			if says := said(s); says != "" {
+				notes = append(notes, fmt.Sprintf("%s says: %s", slotName(a, s), says))
+			}
 			if s.Why != "" && s.Why != a.Why {
 				notes = append(notes, fmt.Sprintf("%s/%d: %s", a.Actor, s.Slot, printable(s.Why)))
 			}
@@ -169,10 +172,7 @@ func addActor(t *table, a protocol.ActorStatus) {
 		return
 	}
 	for i, s := range a.Slots {
-		name, slotState := a.Actor, s.State
-		if len(a.Slots) > 1 {
-			name = fmt.Sprintf("%s/%d", a.Actor, s.Slot)
-		}
+		name, slotState := slotName(a, s), s.State
 		if a.Paused {
 			slotState += " (paused)"
 		}
@@ -189,6 +189,29 @@ func addActor(t *table, a protocol.ActorStatus) {
 		}
 		t.add(append(cells, inbox...)...)
 	}
+}
+
+// slotName is the actor's, with the slot's number where there are several.
+func slotName(a protocol.ActorStatus, s protocol.SlotStatus) string {
+	if len(a.Slots) > 1 {
+		return fmt.Sprintf("%s/%d", a.Actor, s.Slot)
+	}
+	return a.Actor
+}
+
+// said is what a process says of itself, on one line; "" is nothing.
+func said(s protocol.SlotStatus) string {
+	var words []string
+	if s.Stopping {
+		words = append(words, "stopping")
+	}
+	if s.Reloading {
+		words = append(words, "reloading")
+	}
+	if s.Says != "" {
+		words = append(words, printable(s.Says))
+	}
+	return strings.Join(words, ", ")
 }
 
 func count(n int64) string { return strconv.FormatInt(n, 10) }

@@ -138,6 +138,10 @@ func (p *Process) KillTree(ctx context.Context) error { return p.killTree(ctx) }
 // TreeGone reports whether nothing of the tree is left.
 func (p *Process) TreeGone() bool { return p.treeGone() }
 
+// Owns reports whether pid is a process of the tree now. known is false where no
+// process of that number lives: then nobody can tell any more whose it was.
+func (p *Process) Owns(pid int) (owns, known bool) { return p.ownsNow(pid) }
+
 // WaitTree waits until nothing of the tree is left, or ctx ends, whose error it
 // then returns.
 func (p *Process) WaitTree(ctx context.Context) error { return p.waitTree(ctx) }

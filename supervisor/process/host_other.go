@@ -232,6 +232,18 @@ func (p *Process) treeGone() bool {
 	return unix.Kill(-p.id.PID, 0) != nil
 }
 
+// ownsNow knows only the child itself and its group: its number is its own until it
+// is reaped.
+func (p *Process) ownsNow(pid int) (owns, known bool) {
+	p.host.mu.Lock()
+	defer p.host.mu.Unlock()
+	if p.host.running[p.id.PID] != p {
+		return false, unix.Kill(pid, 0) == nil
+	}
+	group, err := unix.Getpgid(pid)
+	return err == nil && group == p.id.PID, err == nil
+}
+
 func (p *Process) waitTree(ctx context.Context) error {
 	select {
 	case <-p.exited:

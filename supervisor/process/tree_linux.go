@@ -246,6 +246,27 @@ func (h *Host) markLocked(st stat) (mark string, ok bool) {
 	return mark, ok
 }
 
+// ownsNow looks at the child itself first: while it is not reaped its number is its
+// own.
+func (p *Process) ownsNow(pid int) (owns, known bool) {
+	p.host.mu.Lock()
+	leads := pid == p.id.PID && p.host.running[pid] == p
+	p.host.mu.Unlock()
+	switch {
+	case leads:
+		return true, true
+	case p.leaf != nil:
+		owns = slices.Contains(p.leaf.pids(), pid)
+	default:
+		owns = slices.ContainsFunc(p.members(), func(st stat) bool { return st.pid == pid })
+	}
+	if owns {
+		return true, true
+	}
+	st, err := readStat(pid)
+	return false, err == nil && st.alive()
+}
+
 // inLeaf are the processes in the cgroup. A process is read before the cgroup
 // is listed again, so that a number in both lists was not another's meanwhile.
 func (p *Process) inLeaf() []stat {
