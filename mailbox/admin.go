@@ -14,14 +14,17 @@ import (
 )
 
 // Retry makes a DEAD or PARKED message NEW again: its charges are reset, its
-// receipts, attempt ordinal and last failure kept. The inbox limit does not
-// apply. Another state is refused, wrong_state, as is the message of an actor
+// receipts, attempt ordinal and last failure kept. Its time to live, where it has
+// one, runs anew. One of a group waits while a later one of it is worked on, and
+// is the next after that. The inbox limit does not apply. Another state is refused, wrong_state, as is the message of an actor
 // that is no longer declared.
 func (b *Box) Retry(ctx context.Context, id ID) error {
 	at := b.wall().UTC()
-	var rec *record
-	err := b.store.Update(ctx, func(tx store.Tx) (err error) {
-		if rec, err = b.mustGet(tx, id); err != nil {
+	var ready []readied
+	var lapses time.Time
+	err := b.store.Update(ctx, func(tx store.Tx) error {
+		rec, err := b.mustGet(tx, id)
+		if err != nil {
 			return err
 		}
 		if rec.state != Dead && rec.state != Parked {
@@ -34,16 +37,24 @@ func (b *Box) Retry(ctx context.Context, id ID) error {
 		if b.policy(rec.to).Removed {
 			return wrongState(rec, "its actor "+rec.to+" is not in the present actors.yaml", "declare the actor again, then retry")
 		}
-		rec.attempts = 0
+		rec.attempts, rec.deaths = 0, 0
 		rec.dueAt = time.Time{}
-		b.moveTx(tx, rec, New, at)
+		if !rec.lapsesAt.IsZero() {
+			c, err := decodeContent(id, tx.Get(idKey(spaceContent, id)))
+			if err != nil {
+				return err
+			}
+			rec.lapsesAt = at.Add(c.ttl).UTC()
+		}
+		ready, lapses = b.moveTx(tx, rec, New, at), rec.lapsesAt
 		b.eventTx(tx, Event{At: at, Kind: EventRetried, Actor: rec.to, Message: id})
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	b.index.push(rec.to, id, rec.priority, rec.dueAt, b.wall())
+	b.pushAll(ready)
+	b.lapses.set(lapses)
 	b.journal.appended()
 	return nil
 }
@@ -62,7 +73,7 @@ type Cancelling struct {
 func (b *Box) Cancel(ctx context.Context, id ID) (Cancelling, error) {
 	at := b.wall().UTC()
 	var out Cancelling
-	var purge time.Time
+	var end ending
 	err := b.store.Update(store.Essential(ctx), func(tx store.Tx) error {
 		out = Cancelling{}
 		rec, err := b.mustGet(tx, id)
@@ -72,8 +83,8 @@ func (b *Box) Cancel(ctx context.Context, id ID) (Cancelling, error) {
 		switch rec.state {
 		case New, Parked:
 			rec.failure = LastFailure{Category: CategoryCancelled, Reason: "cancelled by an operator", At: at}
-			b.moveTx(tx, rec, Dead, at)
-			purge = rec.purgeAt
+			ready := b.moveTx(tx, rec, Dead, at)
+			end = ending{ref: Ref{ID: id}, to: rec.to, state: Dead, ready: ready, purgeAt: rec.purgeAt}
 			b.eventTx(tx, Event{At: at, Kind: EventCancelled, Actor: rec.to, Message: id, Category: string(CategoryCancelled)})
 		case Claimed:
 			out = Cancelling{Running: true, Holder: rec.holder(), Ref: rec.ref()}
@@ -90,9 +101,7 @@ func (b *Box) Cancel(ctx context.Context, id ID) (Cancelling, error) {
 		return out, err
 	}
 	if !out.Running {
-		b.ends.tell(id)
-		b.retention.ended(purge)
-		b.journal.appended()
+		b.fold(end)
 	}
 	return out, nil
 }
@@ -136,7 +145,9 @@ func (b *Box) drop(ctx context.Context, id ID, event string, allowed func(*recor
 	at := b.wall().UTC()
 	gone := Ref{ID: id}
 	var more bool
+	var ready []readied
 	err := b.store.Update(store.Essential(ctx), func(tx store.Tx) (err error) {
+		ready = nil
 		rec, err := b.mustGet(tx, id)
 		if err != nil {
 			return err
@@ -149,6 +160,12 @@ func (b *Box) drop(ctx context.Context, id ID, event string, allowed func(*recor
 		}
 		if c, err := decodeContent(id, tx.Get(idKey(spaceContent, id))); err == nil {
 			b.freeKeyTx(tx, rec.to, c.key, id)
+		}
+		if rec.state == New && rec.group != "" {
+			ready = b.readyOf(b.regroupTx(tx, rec, New, 0, func() { tx.Delete(rec.key()) }))
+		}
+		if rec.state == New && !rec.lapsesAt.IsZero() {
+			tx.Delete(lapseKey(rec.lapsesAt, id))
 		}
 		tx.Delete(rec.key())
 		tx.Delete(idKey(spaceContent, id))
@@ -171,6 +188,7 @@ func (b *Box) drop(ctx context.Context, id ID, event string, allowed func(*recor
 		return err
 	}
 	b.ends.tell(id)
+	b.pushAll(ready)
 	b.journal.appended()
 	if more {
 		_, err = b.finishNow(context.WithoutCancel(ctx), gone, dropReceipts)
@@ -197,9 +215,16 @@ func dropReceiptsTx(tx store.Tx, id ID) (more bool) {
 	return more
 }
 
-// droppers bounds the drops of a purge that are under way at once: together they
-// share commits.
-const droppers = 64
+// together does one thing to each of list, side by side, so that they share
+// commits, and returns the first error; those that have begun are waited for.
+func together[T any](list []T, do func(T) error) error {
+	var all errgroup.Group
+	all.SetLimit(64)
+	for _, v := range list {
+		all.Go(func() error { return do(v) })
+	}
+	return all.Wait()
+}
 
 // Purge drops every message of a state that has been in it for at least older
 // (NEW: that was sent so long ago) and returns how many. CLAIMED is refused.
@@ -217,34 +242,30 @@ func (b *Box) Purge(ctx context.Context, s State, older time.Duration) (n int, e
 		if err != nil {
 			return int(dropped.Load()), err
 		}
-		var all errgroup.Group
-		all.SetLimit(droppers)
-		for _, m := range page.Messages {
+		err = together(page.Messages, func(m Message) error {
 			since := m.EndedAt
 			if s == New {
 				since = m.CreatedAt
 			}
 			if since.After(before) {
-				continue
+				return nil
 			}
-			all.Go(func() error {
-				err := b.drop(ctx, m.ID, EventDropped, func(rec *record) error {
-					if rec.state != s || rec.endedAt.After(before) {
-						return wrongState(rec, "it has changed since", "")
-					}
-					return nil
-				})
-				switch {
-				case err == nil:
-					dropped.Add(1)
-				case refusal.Has(err, refusal.WrongState), refusal.Has(err, refusal.MessageMissing):
-				default:
-					return err
+			err := b.drop(ctx, m.ID, EventDropped, func(rec *record) error {
+				if rec.state != s || rec.endedAt.After(before) {
+					return wrongState(rec, "it has changed since", "")
 				}
 				return nil
 			})
-		}
-		if err := all.Wait(); err != nil || page.Next == "" {
+			switch {
+			case err == nil:
+				dropped.Add(1)
+			case refusal.Has(err, refusal.WrongState), refusal.Has(err, refusal.MessageMissing):
+			default:
+				return err
+			}
+			return nil
+		})
+		if err != nil || page.Next == "" {
 			return int(dropped.Load()), err
 		}
 		f.After = page.Next

@@ -37,7 +37,8 @@ type Box struct {
 	rest      *leftovers
 	refused   refused
 	tallies   tallies
-	retention *retention
+	retention *alarm // ended messages and events whose time is over
+	lapses    *alarm // NEW messages whose time to live is over
 
 	stepped chan struct{} // the wall clock was set; holds one
 
@@ -50,7 +51,7 @@ type Box struct {
 // and administer. Load builds them. Close it before the store.
 func Open(ctx context.Context, st store.Store, leases *fence.Leases, o Options) (*Box, error) {
 	b := &Box{store: st, leases: leases, wall: o.Wall, random: o.Random, log: o.Log,
-		index: newIndex(leases.Need), actors: newActors(), ends: newEnds(), busy: newInFlight(), grants: newGrants(), rest: newLeftovers(), retention: newRetention(), stepped: make(chan struct{}, 1)}
+		index: newIndex(leases.Need), actors: newActors(), ends: newEnds(), busy: newInFlight(), grants: newGrants(), rest: newLeftovers(), retention: newAlarm(), lapses: newAlarm(), stepped: make(chan struct{}, 1)}
 	if b.wall == nil {
 		b.wall = time.Now
 	}
@@ -140,12 +141,16 @@ func (b *Box) Load(ctx context.Context) error {
 			}
 			switch rec.state {
 			case New:
+				if rec.group != "" {
+					return true // of those only the first of a group
+				}
 				x.pushLocked(rec.to, id, rec.priority, rec.dueAt, now)
 			case Claimed:
 				x.holdLocked(id, rec.hold())
 			}
 			return true
 		})
+		b.loadGroups(r, func(rec *record) { x.pushLocked(rec.to, rec.id, rec.priority, rec.dueAt, now) })
 		return nil
 	})
 	if err != nil {
@@ -172,7 +177,8 @@ func (b *Box) WallStepped() {
 	}
 }
 
-// Run makes delayed messages ready at their due time, removes ended messages and
+// Run makes delayed messages ready at their due time, ends those whose time to live
+// is over at that time, removes ended messages and
 // events whose retention is over, and finishes staged sends that a full disk left
 // unfinished, until ctx ends; it returns ctx's cause.
 func (b *Box) Run(ctx context.Context) error {
@@ -180,7 +186,12 @@ func (b *Box) Run(ctx context.Context) error {
 	defer timer.Stop()
 	var keeper sync.WaitGroup
 	defer keeper.Wait()
-	keeper.Go(func() { b.retain(ctx) })
+	keeper.Go(func() {
+		b.retention.watch(ctx, b.wall, time.Second, b.logging("ended messages not removed", b.purgeDue))
+	})
+	keeper.Go(func() {
+		b.lapses.watch(ctx, b.wall, 0, b.logging("messages whose time to live is over not ended", b.lapseDue))
+	})
 	for {
 		next, changed := b.index.popDue(b.wall())
 		left, more := b.finishRest(ctx)
@@ -203,8 +214,20 @@ func (b *Box) Run(ctx context.Context) error {
 		case <-more:
 		case <-b.stepped:
 			b.retention.again()
+			b.lapses.again()
 		case <-fire:
 		}
+	}
+}
+
+// logging is look, which says what an error meant.
+func (b *Box) logging(what string, look func(context.Context) (time.Time, error)) func(context.Context) (time.Time, error) {
+	return func(ctx context.Context) (time.Time, error) {
+		next, err := look(ctx)
+		if err != nil && ctx.Err() == nil {
+			b.log.Error(what, "err", err)
+		}
+		return next, err
 	}
 }
 

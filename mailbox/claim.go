@@ -2,6 +2,7 @@ package mailbox
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -179,7 +180,9 @@ func (b *Box) giveBack(ctx context.Context, actor string, ids []ID) {
 	now := b.wall()
 	_ = b.store.View(context.WithoutCancel(ctx), func(r store.Reader) error {
 		for _, id := range ids {
-			if rec, err := b.get(r, id); err == nil && rec != nil && rec.state == New {
+			// One whose time to live is over ends by itself; one that its group holds up
+			// is pushed by whoever ends what it waits for.
+			if rec, err := b.get(r, id); err == nil && rec != nil && rec.state == New && !rec.lapsed(now) && b.blockedTx(r, rec) == 0 {
 				b.index.push(actor, id, rec.priority, rec.dueAt, now)
 			}
 		}
@@ -233,8 +236,8 @@ func (b *Box) claimTx(tx store.Tx, h fence.Holder, id ID, request string, byID b
 	}
 	switch rec.state {
 	case New:
-		if rec.dueAt.After(at) {
-			return out, notClaimable(rec, "it is not due before "+rec.dueAt.Format(time.RFC3339)).Later()
+		if err := b.waitsTx(tx, rec, at); err != nil {
+			return out, err
 		}
 	case Claimed:
 		leased, err := b.leases.CurrentTx(tx, rec.holder().Slot, rec.claim.lease)
@@ -268,6 +271,9 @@ func (b *Box) claimTx(tx store.Tx, h fence.Holder, id ID, request string, byID b
 		if ended.more != 0 {
 			return out, notClaimable(rec, "its expired attempt is being cleared").Later()
 		}
+		if err := b.waitsTx(tx, rec, time.Time{}); err != nil {
+			return out, err // another one of its group is first
+		}
 		out.ended = &ended
 	default:
 		return out, notClaimable(rec, "it is "+rec.state.String())
@@ -281,6 +287,20 @@ func (b *Box) claimTx(tx store.Tx, h fence.Holder, id ID, request string, byID b
 	out.rec = rec
 	out.d = b.delivery(rec, c, now)
 	return out, nil
+}
+
+// waitsTx says why rec, which is NEW, cannot be claimed at that time, nil where it
+// can. A zero time leaves out what has to do with time.
+func (b *Box) waitsTx(r store.Reader, rec *record, at time.Time) error {
+	switch by := b.blockedTx(r, rec); {
+	case !at.IsZero() && rec.dueAt.After(at):
+		return notClaimable(rec, "it is not due before "+rec.dueAt.Format(time.RFC3339)).Later()
+	case rec.lapsed(at):
+		return notClaimable(rec, "its time to live was over at "+rec.lapsesAt.Format(time.RFC3339))
+	case by != 0:
+		return notClaimable(rec, "message "+by.String()+" of its group "+quote(rec.group)+" comes first").Later()
+	}
+	return nil
 }
 
 // grantTx writes the claim of rec, which is NEW: token, expiry and state in one
@@ -301,6 +321,12 @@ func (b *Box) grantTx(tx store.Tx, rec *record, h fence.Holder, request string, 
 	if !task && actor.Timeout > 0 {
 		rec.claim.limitAt = now + fence.Instant(actor.Timeout)
 		rec.claim.expiresAt = min(rec.claim.expiresAt, rec.claim.limitAt)
+	}
+	if !rec.lapsesAt.IsZero() {
+		tx.Delete(lapseKey(rec.lapsesAt, rec.id))
+	}
+	if rec.group != "" {
+		tx.Put(groupKey(rec.to, rec.group), binary.BigEndian.AppendUint64(nil, uint64(rec.id)))
 	}
 	tx.Add(countKey(rec.to, rec.state), -1)
 	rec.state = Claimed

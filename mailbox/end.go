@@ -10,18 +10,20 @@ import (
 // An ending is what endTx wrote, to be folded into the index once its
 // transaction is committed.
 type ending struct {
-	ref     Ref
-	holder  fence.Holder // of the attempt
-	to      string
-	state   State
-	how     Category // of the attempt
-	settled Settled
-	ready   []readied // messages that became NEW: this one, and what it staged
-	purgeAt time.Time // of a message that has ended for good, zero = never
-	more    pending   // staged sends that are still to be handled, 0 = none
+	ref      Ref
+	holder   fence.Holder // of the attempt
+	to       string
+	state    State
+	how      Category // of the attempt, "" where none ended
+	settled  Settled
+	sent     []string  // the recipients of what became visible
+	ready    []readied // messages that became claimable: this one, what it staged, the next of a group
+	purgeAt  time.Time // of a message that has ended for good, zero = never
+	lapsesAt time.Time // the earliest end of a time to live among ready, zero = none
+	more     pending   // staged sends that are still to be handled, 0 = none
 }
 
-// A readied message is one that became NEW.
+// A readied message is one that became claimable, at its due time.
 type readied struct {
 	to       string
 	id       ID
@@ -32,7 +34,7 @@ type readied struct {
 // maxInline bounds the staged sends that are handled in the transaction that
 // ends their attempt; what is more is written down as pending and handled in
 // steps. The end counts as the moment that it is visible all the same.
-const maxInline = 12
+const maxInline = 10
 
 // endTx ends the claim of rec, whoever says so: a worker's settle, a task's exit,
 // the sweep and recovery all come through here. It writes, in the caller's
@@ -56,7 +58,7 @@ func (b *Box) endTx(tx store.Tx, rec *record, o Outcome, inline int, at time.Tim
 		Reason: reason, ExitCode: o.ExitCode, Signal: o.Signal}
 	tx.Put(receiptKey(rec.id, rec.attempt), receipt.encode())
 
-	out := ending{ref: ref, holder: rec.holder(), to: rec.to, state: next.state, how: o.Category}
+	out := ending{ref: ref, holder: rec.holder(), to: rec.to, how: o.Category}
 	publish := discardStaged
 	if o.Verdict == Complete {
 		publish = publishStaged
@@ -72,10 +74,8 @@ func (b *Box) endTx(tx store.Tx, rec *record, o Outcome, inline int, at time.Tim
 		tx.Put(claimKey(spacePending, ref), []byte{byte(publish)})
 		out.more = publish
 	}
-	out.ready = children
-	for _, c := range children {
-		out.settled.Visible = append(out.settled.Visible, c.id)
-	}
+	out.ready, out.lapsesAt = children.ready, children.lapsesAt
+	out.settled.Visible, out.sent = children.ids, children.to
 
 	token, attempt, process, slot := rec.claim.token, rec.attempt, rec.claim.process, rec.claim.slot
 	if o.Verdict != Complete {
@@ -86,14 +86,14 @@ func (b *Box) endTx(tx store.Tx, rec *record, o Outcome, inline int, at time.Tim
 	if next.delay > 0 {
 		rec.dueAt = at.Add(next.delay).UTC()
 	}
-	b.moveTx(tx, rec, next.state, at)
-	if next.state == New {
-		out.ready = append(out.ready, readied{rec.to, rec.id, rec.priority, rec.dueAt})
-	}
 	b.eventTx(tx, Event{At: at, Kind: endKind(next), Actor: rec.to, Slot: slot, Process: process, Message: rec.id,
 		Attempt: attempt, Token: token, Category: string(o.Category), Text: cut(reason, 512)})
-	out.purgeAt = rec.purgeAt
-	out.settled.State = next.state
+	out.ready = append(out.ready, b.moveTx(tx, rec, next.state, at)...)
+	out.purgeAt, out.state = rec.purgeAt, rec.state
+	if rec.state == New {
+		out.lapsesAt = earlier(out.lapsesAt, rec.lapsesAt)
+	}
+	out.settled.State = rec.state
 	out.settled.Attempts = rec.attempts
 	return out, nil
 }
@@ -115,8 +115,53 @@ func endKind(n afterEnd) string {
 }
 
 // moveTx changes the state of a message: the record under the key of its new
-// state, and the counts.
-func (b *Box) moveTx(tx store.Tx, rec *record, to State, at time.Time) {
+// state, the counts, and what goes by the state: its group, its time to live, when
+// it may be removed. One that would be NEW with its time to live over is DEAD. It
+// returns what has become claimable by it: the message itself, or the next of its
+// group.
+func (b *Box) moveTx(tx store.Tx, rec *record, to State, at time.Time) []readied {
+	if to == New && rec.lapsed(at) {
+		to = Dead
+		b.lapseTx(tx, rec, at)
+	}
+	from := rec.state
+	if !rec.lapsesAt.IsZero() {
+		switch New {
+		case from:
+			tx.Delete(lapseKey(rec.lapsesAt, rec.id))
+		case to:
+			tx.Put(lapseKey(rec.lapsesAt, rec.id), []byte{0})
+		}
+	}
+	switch {
+	case rec.group != "":
+		return b.readyOf(b.regroupTx(tx, rec, from, to, func() { b.restateTx(tx, rec, to, at) }))
+	case to == New:
+		b.restateTx(tx, rec, to, at)
+		return b.readyOf(rec)
+	}
+	b.restateTx(tx, rec, to, at)
+	return nil
+}
+
+// earlier is the earlier of two times, of which zero is never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// readyOf is rec as the index is told of it; nil is nothing.
+func (b *Box) readyOf(rec *record) []readied {
+	if rec == nil {
+		return nil
+	}
+	return []readied{{rec.to, rec.id, rec.priority, rec.dueAt}}
+}
+
+// restateTx writes rec in its new state, and the counts.
+func (b *Box) restateTx(tx store.Tx, rec *record, to State, at time.Time) {
 	from, oldKey := rec.state, rec.key()
 	rec.state = to
 	rec.claim = claim{}
@@ -143,18 +188,27 @@ func (b *Box) moveTx(tx store.Tx, rec *record, to State, at time.Time) {
 func (b *Box) fold(e ending) {
 	b.index.unhold(e.ref)
 	b.tallies.of(e.to).end(e.how)
-	now := b.wall()
-	for _, r := range e.ready {
-		if r.id != e.ref.ID {
-			b.tallies.of(r.to).sent.Add(1)
-		}
-		b.index.push(r.to, r.id, r.priority, r.dueAt, now)
+	for _, to := range e.sent {
+		b.tallies.of(to).sent.Add(1)
 	}
+	b.pushAll(e.ready)
+	b.lapses.set(e.lapsesAt)
 	if e.state != New {
 		b.ends.tell(e.ref.ID)
-		b.retention.ended(e.purgeAt)
+		b.retention.set(e.purgeAt)
 	}
 	b.journal.appended()
+}
+
+// pushAll tells the index what a committed change has made claimable.
+func (b *Box) pushAll(ready []readied) {
+	if len(ready) == 0 {
+		return
+	}
+	now := b.wall()
+	for _, r := range ready {
+		b.index.push(r.to, r.id, r.priority, r.dueAt, now)
+	}
 }
 
 const resultVersion = 1

@@ -5,6 +5,13 @@ import "context"
 // PopDue makes ready what is due, as Run does at the due time.
 func (b *Box) PopDue() { b.index.popDue(b.wall()) }
 
+// LapseDue ends what has waited for longer than its time to live, as Run does at
+// that time.
+func (b *Box) LapseDue(ctx context.Context) error {
+	_, err := b.lapseDue(ctx)
+	return err
+}
+
 // ReadyEntries returns the entries of the index that wait to be claimed or to
 // become due, stale ones included.
 func (b *Box) ReadyEntries() (n int) {

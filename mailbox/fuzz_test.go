@@ -60,9 +60,10 @@ func drawRecord(t *rapid.T) *record {
 	if rapid.Bool().Draw(t, "failed") {
 		r.failure = LastFailure{Category: CategoryTimeout, Reason: rapid.String().Draw(t, "reason"), At: drawTime(t)}
 	}
+	r.group, r.lapsesAt, r.deaths = rapid.String().Draw(t, "group"), drawTime(t), rapid.IntRange(0, 9).Draw(t, "deaths")
 	switch r.state {
 	case Claimed:
-		r.claim = claim{slot: rapid.IntRange(1, 1000).Draw(t, "slot"), process: fence.NewProcess(), lease: 3, token: fence.Token(rapid.Uint64Range(1, 1<<53).Draw(t, "token")),
+		r.claim = claim{staleAt: fence.Instant(rapid.SampledFrom([]int64{0, 7}).Draw(t, "stale")), slot: rapid.IntRange(1, 1000).Draw(t, "slot"), process: fence.NewProcess(), lease: 3, token: fence.Token(rapid.Uint64Range(1, 1<<53).Draw(t, "token")),
 			startedAt: drawTime(t), expiresAt: fence.Instant(rapid.Int64Range(1, 1<<60).Draw(t, "expires")), limitAt: 9,
 			auto: rapid.Bool().Draw(t, "auto"), cancelled: rapid.Bool().Draw(t, "cancelled"), progress: rapid.String().Draw(t, "progress"), request: "r"}
 	case staged:
@@ -175,6 +176,16 @@ func TestKeys_RoundTripAndOrder(t *testing.T) {
 		}
 		if actor, s, ok := parseCountKey(countKey("resize.a-b", Dead)); !ok || actor != "resize.a-b" || s != Dead {
 			t.Fatal(actor, s)
+		}
+		group := rapid.StringN(1, -1, maxGroup).Draw(t, "group")
+		for _, id := range []ID{0, max(1, a)} {
+			k := groupKey("resize", group)
+			if id != 0 {
+				k = groupMemberKey("resize", group, id)
+			}
+			if actor, g, got, ok := parseGroupKey(k); !ok || actor != "resize" || g != group || got != id {
+				t.Fatal(actor, g, got, ok)
+			}
 		}
 		end := after(idKey(spaceReceipt, a))
 		if end != nil && bytes.Compare(receiptKey(a, n), end) >= 0 {

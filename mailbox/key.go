@@ -1,6 +1,7 @@
 package mailbox
 
 import (
+	"bytes"
 	"encoding/binary"
 	"time"
 
@@ -16,6 +17,8 @@ const (
 	spaceResult  = 'd' // d ID                        → result
 	spaceEvent   = 'e' // e SEQ                       → event
 	spacePurge   = 'f' // f PURGE-AT ID                → nothing: ended messages by when they may go
+	spaceGroup   = 'h' // h ACTOR 0 SIZE(2) GROUP      → the message of the group that is CLAIMED; with ID behind: nothing, its messages that can run
+	spaceLapse   = 't' // t LAPSES-AT ID              → nothing: NEW messages by when their time to live is over
 	spaceKey     = 'k' // k ACTOR 0 KEY               → idempotency key
 	spaceOpen    = 'o' // o ID                        → record: NEW, CLAIMED, staged
 	spaceEpoch   = 'g' // g                           → epoch that claims were last parked for
@@ -57,6 +60,48 @@ func parsePurgeKey(key []byte) (at time.Time, id ID, ok bool) {
 		return time.Time{}, 0, false
 	}
 	return time.Unix(0, int64(binary.BigEndian.Uint64(key[1:]))).UTC(), ID(binary.BigEndian.Uint64(key[9:])), true
+}
+
+// lapseKey sorts NEW messages by when their time to live is over.
+func lapseKey(at time.Time, id ID) []byte {
+	k := purgeKey(at, id)
+	k[0] = spaceLapse
+	return k
+}
+
+// groupKey is the key of a group's lock, and the prefix of its messages: actor
+// names hold no zero byte, and the size says where the group's name ends.
+func groupKey(actor, group string) []byte {
+	k := make([]byte, 0, len(actor)+len(group)+12)
+	k = append(k, spaceGroup)
+	k = append(k, actor...)
+	k = binary.BigEndian.AppendUint16(append(k, 0), uint16(len(group)))
+	return append(k, group...)
+}
+
+func groupMemberKey(actor, group string, id ID) []byte {
+	return binary.BigEndian.AppendUint64(groupKey(actor, group), uint64(id))
+}
+
+// parseGroupKey reads either kind; id is 0 in that of the lock.
+func parseGroupKey(key []byte) (actor, group string, id ID, ok bool) {
+	end := bytes.IndexByte(key, 0)
+	if end < 1 || len(key) < end+3 {
+		return "", "", 0, false
+	}
+	rest := key[end+3:]
+	size := int(binary.BigEndian.Uint16(key[end+1:]))
+	switch len(rest) - size {
+	case 8:
+		id = ID(binary.BigEndian.Uint64(rest[size:]))
+		ok = id != 0
+	case 0:
+		ok = true
+	}
+	if !ok || size == 0 {
+		return "", "", 0, false
+	}
+	return string(key[1:end]), string(rest[:size]), id, true
 }
 
 func actorKey(name string) []byte { return append([]byte{spaceActor}, name...) }

@@ -10,7 +10,7 @@ import (
 )
 
 // maxLeave bounds the attempts ended by one transaction of Leave.
-const maxLeave = 8
+const maxLeave = 7
 
 // Leave ends all that a process held: it releases its lease and ends each of its
 // attempts with outcome(ref), recording ev, in transactions of bounded size.

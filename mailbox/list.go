@@ -152,6 +152,9 @@ func (b *Box) message(rec *record, c *content) Message {
 		Priority: rec.priority, Group: c.group, Key: c.key, Attempt: rec.attempt, Attempts: rec.attempts,
 		MaxAttempts: b.policy(rec.to).Retry.MaxAttempts, Size: len(c.body), CreatedAt: c.createdAt,
 		AvailableAt: rec.dueAt, EndedAt: rec.endedAt}
+	if rec.state == New || rec.state == Claimed {
+		m.LapsesAt = rec.lapsesAt
+	}
 	if m.AvailableAt.IsZero() {
 		m.AvailableAt = c.createdAt
 	}

@@ -71,14 +71,16 @@ type Outgoing struct {
 	Delay    time.Duration // 0: at once
 	At       time.Time     // zero: not given; wall clock; excludes Delay
 	Priority int           // -100 … 100, higher first
-	Group    string        // recorded
-	TTL      time.Duration // 0: for ever; recorded
+	Group    string        // one message of a group at a time, in send order; "" none
+	TTL      time.Duration // not claimed for so long it is DEAD; 0: it waits for ever
 }
 
 // Sent is the answer to a send.
 type Sent struct {
 	ID        ID
 	Duplicate bool // ID is that of an earlier message with the same key and content
+
+	blocked bool // by another message of its group
 }
 
 // A Message is one message as people and programs see it.
@@ -98,6 +100,7 @@ type Message struct {
 	Size        int // bytes of the body
 	CreatedAt   time.Time
 	AvailableAt time.Time // due time; for a message that waits after a failure, the end of its backoff
+	LapsesAt    time.Time // a NEW message that is not claimed by then is DEAD; zero: never
 	EndedAt     time.Time // zero unless DONE, DEAD or PARKED
 	Claim       *Claim    // of a CLAIMED message
 	LastFailure *LastFailure
@@ -167,6 +170,7 @@ const (
 	CategoryBadMessage      Category = "bad_message"
 	CategoryCancelled       Category = "cancelled"
 	CategoryStaleCompletion Category = "stale_completion"
+	CategoryExpired         Category = "expired"     // of a message, not of an attempt: its time to live was over
 	CategoryReleased        Category = "released"    // not counted
 	CategoryDeferred        Category = "deferred"    // not counted
 	CategoryInterrupted     Category = "interrupted" // not counted
@@ -179,6 +183,7 @@ type Detail struct {
 	Result          []byte
 	ResultTruncated bool
 	Why             string // why it is not running now; "" where it is running or has ended
+	BlockedBy       ID     // of a NEW message: the one of its group that comes first, 0 none
 	Receipts        []Receipt
 }
 

@@ -32,6 +32,9 @@ type modelMessage struct {
 	dueAt    time.Time
 	content  string // tells contents apart
 	key      string
+	group    string
+	ttl      time.Duration
+	lapsesAt time.Time
 	last     fence.Token
 	failure  mailbox.Category
 	receipts map[fence.Token]modelReceipt
@@ -60,6 +63,9 @@ type modelStaged struct {
 	key      string
 	parent   mailbox.Ref
 	priority int
+	group    string
+	ttl      time.Duration
+	lapsesAt time.Time
 }
 
 type modelProcess struct {
@@ -193,6 +199,7 @@ func (m *model) end(msg *modelMessage, v mailbox.Verdict, c mailbox.Category, by
 	if v != mailbox.Complete {
 		msg.failure = c
 	}
+	m.returns(msg)
 	msg.by, msg.cancelled, msg.task = nil, false, false
 	for _, s := range m.staged {
 		if s.parent != ref {
@@ -201,9 +208,33 @@ func (m *model) end(msg *modelMessage, v mailbox.Verdict, c mailbox.Category, by
 		delete(m.staged, s.id)
 		if v == mailbox.Complete {
 			m.messages[s.id] = &modelMessage{id: s.id, to: s.to, state: mailbox.New, priority: s.priority, content: s.content,
-				key: s.key, receipts: map[fence.Token]modelReceipt{}}
+				key: s.key, group: s.group, ttl: s.ttl, lapsesAt: s.lapsesAt, receipts: map[fence.Token]modelReceipt{}}
 		}
 	}
+}
+
+func (m *model) lapsed(msg *modelMessage) bool {
+	return !msg.lapsesAt.IsZero() && !m.house.Now().Before(msg.lapsesAt)
+}
+
+// returns is what becomes of a message that an end made NEW with its time to live
+// over.
+func (m *model) returns(msg *modelMessage) {
+	if msg.state == mailbox.New && m.lapsed(msg) {
+		msg.state, msg.failure, msg.dueAt = mailbox.Dead, mailbox.CategoryExpired, time.Time{}
+	}
+}
+
+// blocked says whether another message of its group comes before msg: one that is
+// worked on, or an earlier one that waits, for whatever reason.
+func (m *model) blocked(msg *modelMessage) bool {
+	for _, other := range m.messages {
+		if other != msg && msg.group != "" && other.to == msg.to && other.group == msg.group &&
+			(other.state == mailbox.Claimed || other.state == mailbox.New && other.id < msg.id) {
+			return true
+		}
+	}
+	return false
 }
 
 func (m *model) grant(msg *modelMessage, p *modelProcess, d mailbox.Delivery, task bool) {
@@ -226,7 +257,7 @@ func (m *model) next(actor string) *modelMessage {
 	}
 	var first *modelMessage
 	for _, msg := range m.messages {
-		if msg.to != actor || msg.state != mailbox.New || msg.dueAt.After(m.house.Now()) {
+		if msg.to != actor || msg.state != mailbox.New || msg.dueAt.After(m.house.Now()) || m.lapsed(msg) || m.blocked(msg) {
 			continue
 		}
 		if first == nil || msg.priority > first.priority || msg.priority == first.priority && msg.id < first.id {
@@ -307,6 +338,9 @@ func (m *model) compare(t *rapid.T) {
 		}
 		if got != msg.failure {
 			t.Fatalf("%s failed last as %q, want %q", msg.id, got, msg.failure)
+		}
+		if (d.BlockedBy != 0) != (msg.state == mailbox.New && m.blocked(msg)) {
+			t.Fatalf("%s is %s, blocked by %s", msg.id, d.State, d.BlockedBy)
 		}
 		if (d.Why == "") != (msg.state == mailbox.Done || msg.state == mailbox.Claimed && !m.expired(msg)) {
 			t.Fatalf("%s is %s, and why is %q", msg.id, d.State, d.Why)
@@ -441,6 +475,7 @@ func TestModel(t *testing.T) {
 			"cancel":   m.cancel,
 			"pause":    m.pause,
 			"purge":    m.purge,
+			"lapse":    m.lapse,
 			"reopen":   m.reopen,
 		})
 	})
@@ -452,9 +487,11 @@ func (m *model) send(t *rapid.T) {
 	body := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "body")
 	priority := rapid.SampledFrom([]int{0, 0, 5}).Draw(t, "priority")
 	delay := time.Duration(rapid.SampledFrom([]int{0, 0, 0, 4}).Draw(t, "delay")) * time.Second
-	content := fmt.Sprint("|", body, priority)
+	group := rapid.SampledFrom([]string{"", "", "g", "h"}).Draw(t, "group")
+	ttl := time.Duration(rapid.SampledFrom([]int{0, 0, 0, 5}).Draw(t, "ttl")) * time.Second
+	content := fmt.Sprint("|", body, priority, group)
 	category, duplicate := m.refuses(to, content, key, nil)
-	sent, err := m.house.Box.Send(context.Background(), mailbox.Outgoing{To: to, Body: []byte(body), Key: key, Priority: priority, Delay: delay})
+	sent, err := m.house.Box.Send(context.Background(), mailbox.Outgoing{To: to, Body: []byte(body), Key: key, Priority: priority, Delay: delay, Group: group, TTL: ttl})
 	want(t, "send", err, category)
 	switch {
 	case err != nil:
@@ -467,7 +504,10 @@ func (m *model) send(t *rapid.T) {
 			t.Fatalf("send: %+v is no new message", sent)
 		}
 		msg := &modelMessage{id: sent.ID, to: to, state: mailbox.New, priority: priority, content: content, key: key,
-			receipts: map[fence.Token]modelReceipt{}}
+			group: group, ttl: ttl, receipts: map[fence.Token]modelReceipt{}}
+		if ttl > 0 {
+			msg.lapsesAt = m.house.Now().Add(ttl)
+		}
 		if delay > 0 {
 			msg.dueAt = m.house.Now().Add(delay)
 		}
@@ -532,7 +572,7 @@ func (m *model) claimID(t *rapid.T) {
 		want(t, "claim by id", err, refusal.ActorLeaseLost)
 	case msg.to != p.holder.Slot.Actor:
 		want(t, "claim by id", err, refusal.NotAddressee)
-	case msg.state == mailbox.New && !msg.dueAt.After(m.house.Now()):
+	case msg.state == mailbox.New && !msg.dueAt.After(m.house.Now()) && !m.lapsed(msg) && !m.blocked(msg):
 		want(t, "claim by id", err, "")
 		m.grant(msg, p, got[0], false)
 	case msg.state == mailbox.Claimed && !m.expired(msg) && msg.by == p: // P3.3
@@ -561,7 +601,12 @@ func (m *model) takeover(msg *modelMessage) bool {
 			return false
 		}
 	}
-	return !msg.cancelled && !a.Park && msg.attempts+1 < a.Retry.MaxAttempts
+	for _, other := range m.messages {
+		if msg.group != "" && other.to == msg.to && other.group == msg.group && other.state == mailbox.New && other.id < msg.id {
+			return false // it comes first once this one is no longer worked on
+		}
+	}
+	return !msg.cancelled && !a.Park && msg.attempts+1 < a.Retry.MaxAttempts && !m.lapsed(msg)
 }
 
 var verbs = map[mailbox.Verdict]mailbox.Category{
@@ -625,12 +670,14 @@ func (m *model) stage(t *rapid.T) {
 	category, _ := m.judge(p, ref)
 	to := m.toActor(t)
 	key := rapid.SampledFrom([]string{"", "", "k1", "k2"}).Draw(t, "key")
-	content := fmt.Sprint(p.holder.Slot.Actor, "|s", 0)
+	group := rapid.SampledFrom([]string{"", "g"}).Draw(t, "group")
+	ttl := time.Duration(rapid.SampledFrom([]int{0, 0, 2}).Draw(t, "ttl")) * time.Second
+	content := fmt.Sprint(p.holder.Slot.Actor, "|s", 0, group)
 	var duplicate mailbox.ID
 	if category == "" {
 		category, duplicate = m.refuses(to, content, key, &ref)
 	}
-	sent, err := m.house.Box.Stage(context.Background(), p.holder, ref, mailbox.Outgoing{To: to, Body: []byte("s"), Key: key})
+	sent, err := m.house.Box.Stage(context.Background(), p.holder, ref, mailbox.Outgoing{To: to, Body: []byte("s"), Key: key, Group: group, TTL: ttl})
 	want(t, "stage", err, category)
 	switch {
 	case err != nil:
@@ -639,7 +686,11 @@ func (m *model) stage(t *rapid.T) {
 			t.Fatalf("stage: %+v, want a duplicate of %s", sent, duplicate)
 		}
 	default:
-		m.staged[sent.ID] = &modelStaged{id: sent.ID, to: to, content: content, key: key, parent: ref}
+		s := &modelStaged{id: sent.ID, to: to, content: content, key: key, parent: ref, group: group, ttl: ttl}
+		if ttl > 0 {
+			s.lapsesAt = m.house.Now().Add(ttl)
+		}
+		m.staged[sent.ID] = s
 	}
 }
 
@@ -761,6 +812,7 @@ func (m *model) endTask(t *rapid.T) {
 		if msg.cancelled {
 			msg.state, msg.failure = mailbox.Dead, mailbox.CategoryCancelled
 		}
+		m.returns(msg)
 		for _, s := range m.staged {
 			if s.parent == p.task {
 				t.Fatalf("a task that never ran has staged sends")
@@ -788,6 +840,9 @@ func (m *model) retry(t *rapid.T) {
 	}
 	want(t, "retry", err, "")
 	msg.state, msg.attempts, msg.dueAt = mailbox.New, 0, time.Time{}
+	if msg.ttl > 0 {
+		msg.lapsesAt = m.house.Now().Add(msg.ttl)
+	}
 }
 
 func (m *model) drop(t *rapid.T) {
@@ -813,6 +868,13 @@ func (m *model) purge(t *rapid.T) {
 	}
 	if n != 0 {
 		t.Fatalf("purged %d too many", n)
+	}
+}
+
+func (m *model) lapse(t *rapid.T) {
+	want(t, "end what has lapsed", m.house.Box.LapseDue(context.Background()), "")
+	for _, msg := range m.messages {
+		m.returns(msg)
 	}
 }
 

@@ -24,6 +24,9 @@ type record struct {
 	endedAt  time.Time   // of a closed message
 	purgeAt  time.Time   // of a closed message: when it may be removed, zero = never
 	failure  LastFailure // Category "" = none
+	group    string      // "" = none; see spaceGroup
+	lapsesAt time.Time   // wall clock: not claimed by then, it is DEAD; zero = never
+	deaths   int         // processes that died in a row while they worked on it
 }
 
 // A claim is the stored part of one attempt. Invariant: a CLAIMED record has a
@@ -37,6 +40,7 @@ type claim struct {
 	expiresAt fence.Instant // on the lease clock
 	limitAt   fence.Instant // the end of the actor's timeout, 0 = none
 	auto      bool          // kept by the supervisor while its lease is
+	staleAt   fence.Instant // when progress must have changed, 0 = no such time
 	progress  string
 	request   string // the claim request's own name, "" = none
 	cancelled bool   // a person cancelled it; its process is being ended
@@ -100,6 +104,7 @@ func (r *record) encode() []byte {
 		e.time(r.endedAt)
 		e.time(r.purgeAt)
 	}
+	r.encodeMore(e)
 	return e.seal()
 }
 
@@ -154,5 +159,65 @@ func decodeRecord(id ID, b []byte, names func([]byte) string) (*record, error) {
 	default:
 		return nil, corrupt(what, "its state is unknown")
 	}
+	r.decodeMore(&d)
 	return r, d.done(what)
+}
+
+// What few messages have follows the fields that all have, each behind a tag, in
+// this order; a record without any of it ends before.
+const (
+	tagGroup  = 1 // group
+	tagLapses = 2 // lapsesAt
+	tagDeaths = 3 // deaths
+	tagStale  = 4 // claim.staleAt
+)
+
+func (r *record) encodeMore(e *encoder) {
+	if r.group != "" {
+		e.byte(tagGroup)
+		e.string(r.group)
+	}
+	if !r.lapsesAt.IsZero() {
+		e.byte(tagLapses)
+		e.time(r.lapsesAt)
+	}
+	if r.deaths > 0 {
+		e.byte(tagDeaths)
+		e.uint(uint64(r.deaths))
+	}
+	if r.state == Claimed && r.claim.staleAt != 0 {
+		e.byte(tagStale)
+		e.int(int64(r.claim.staleAt))
+	}
+}
+
+// decodeMore reads what encodeMore wrote, and nothing else.
+func (r *record) decodeMore(d *decoder) {
+	for last := byte(0); len(d.b) > 0; {
+		tag := d.byte()
+		if tag <= last {
+			d.fail()
+			return
+		}
+		last = tag
+		ok := false
+		switch tag {
+		case tagGroup:
+			r.group = d.string()
+			ok = r.group != ""
+		case tagLapses:
+			r.lapsesAt = d.time()
+			ok = !r.lapsesAt.IsZero()
+		case tagDeaths:
+			r.deaths = int(d.uint())
+			ok = r.deaths > 0
+		case tagStale:
+			r.claim.staleAt = fence.Instant(d.int())
+			ok = r.state == Claimed && r.claim.staleAt != 0
+		}
+		if !ok {
+			d.fail()
+			return
+		}
+	}
 }

@@ -4,10 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/sovereign-run/sovereign/refusal"
 	"github.com/sovereign-run/sovereign/store"
@@ -17,42 +14,6 @@ import (
 // then removed, in small transactions, at the time that is theirs: the index of
 // what may go (spacePurge) is ordered by time, and a timer waits for the first of
 // it.
-
-// retention is when the next removal is due.
-type retention struct {
-	mu   sync.Mutex // guards next
-	next time.Time  // what the timer waits for; zero: for nothing
-	wake chan struct{}
-}
-
-func newRetention() *retention { return &retention{wake: make(chan struct{}, 1)} }
-
-// ended says that a message has ended and may go at purgeAt (zero: never).
-func (r *retention) ended(purgeAt time.Time) {
-	if purgeAt.IsZero() {
-		return
-	}
-	r.mu.Lock()
-	sooner := r.next.IsZero() || purgeAt.Before(r.next)
-	r.mu.Unlock()
-	if sooner {
-		r.again()
-	}
-}
-
-// again has what may go looked at once more.
-func (r *retention) again() {
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
-}
-
-func (r *retention) waitsFor(next time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.next = next
-}
 
 // purgeAt is when a message that ended at endedAt may go, by the policy of its
 // actor; zero: never.
@@ -77,37 +38,6 @@ func (b *Box) schedulePurgeTx(tx store.Tx, rec *record) {
 	rec.purgeAt = purgeAt(rec.state, rec.endedAt, b.policy(rec.to).Retention)
 	if !rec.purgeAt.IsZero() {
 		tx.Put(purgeKey(rec.purgeAt, rec.id), []byte{0})
-	}
-}
-
-// retain removes what may go, until ctx ends.
-func (b *Box) retain(ctx context.Context) {
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
-	for ctx.Err() == nil {
-		next, err := b.purgeDue(ctx)
-		pause := time.Duration(-1)
-		switch {
-		case err != nil && ctx.Err() != nil:
-			return
-		case err != nil:
-			b.log.Error("ended messages not removed", "err", err)
-			pause = restPause
-		case !next.IsZero():
-			// What goes within the same second goes together.
-			pause = max(time.Second, next.Sub(b.wall()))
-		}
-		b.retention.waitsFor(next)
-		var fire <-chan time.Time
-		if pause >= 0 {
-			timer.Reset(pause)
-			fire = timer.C
-		}
-		select {
-		case <-ctx.Done():
-		case <-fire:
-		case <-b.retention.wake:
-		}
 	}
 }
 
@@ -147,12 +77,7 @@ func (b *Box) purgeDue(ctx context.Context) (next time.Time, err error) {
 		if len(list) == 0 {
 			break
 		}
-		var all errgroup.Group
-		all.SetLimit(droppers)
-		for _, d := range list {
-			all.Go(func() error { return b.purge(ctx, d.id, d.at, now) })
-		}
-		if err := all.Wait(); err != nil {
+		if err := together(list, func(d due) error { return b.purge(ctx, d.id, d.at, now) }); err != nil {
 			return next, err
 		}
 	}

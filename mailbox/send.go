@@ -67,6 +67,9 @@ func (b *Box) send(ctx context.Context, m Outgoing, allowed func(store.Tx) error
 		return Sent{}, err
 	}
 	if !sent.Duplicate {
+		b.lapses.set(d.lapsesAt)
+	}
+	if !sent.Duplicate && !sent.blocked {
 		b.index.push(d.to, sent.ID, d.priority, d.dueAt, now)
 		b.tallies.of(d.to).sent.Add(1)
 	}
@@ -78,6 +81,7 @@ type draft struct {
 	to       string
 	priority int
 	dueAt    time.Time
+	lapsesAt time.Time // zero: never
 	keyUntil time.Time // zero: as long as the message exists
 	content  content
 	encoded  []byte
@@ -150,6 +154,9 @@ func (b *Box) draft(m Outgoing, now time.Time) (*draft, error) {
 	case m.At.After(now):
 		d.dueAt = m.At.UTC()
 	}
+	if m.TTL > 0 {
+		d.lapsesAt = now.Add(m.TTL).UTC()
+	}
 	if m.Key != "" {
 		d.print = d.content.fingerprint(d.priority)
 		if m.KeyTTL > 0 {
@@ -177,17 +184,26 @@ func (b *Box) sendTx(tx store.Tx, d *draft, s State, parent Ref) (Sent, error) {
 				"wait until some have ended, or raise inbox.limit").Later()
 		}
 	}
-	rec := &record{id: ID(tx.Next()), state: s, to: d.to, priority: d.priority, dueAt: d.dueAt, parent: parent}
+	rec := &record{id: ID(tx.Next()), state: s, to: d.to, priority: d.priority, dueAt: d.dueAt, parent: parent,
+		group: d.content.group, lapsesAt: d.lapsesAt}
+	sent := Sent{ID: rec.id}
 	tx.Put(rec.key(), rec.encode())
 	tx.Put(idKey(spaceContent, rec.id), d.encoded)
 	tx.Add(countKey(d.to, s), 1)
-	if s == staged {
+	switch {
+	case s == staged:
 		tx.Put(stagedKey(parent, rec.id), []byte{0})
+	case s == New && !rec.lapsesAt.IsZero():
+		tx.Put(lapseKey(rec.lapsesAt, rec.id), []byte{0})
+	}
+	if s == New && rec.group != "" {
+		tx.Put(groupMemberKey(rec.to, rec.group, rec.id), []byte{0})
+		sent.blocked = b.blockedTx(tx, rec) != 0
 	}
 	if d.content.key != "" {
 		tx.Put(dedupKey(d.to, d.content.key), keyRecord{id: rec.id, print: d.print, until: d.keyUntil}.encode())
 	}
-	return Sent{ID: rec.id}, nil
+	return sent, nil
 }
 
 // A keyRecord says which message holds an idempotency key.

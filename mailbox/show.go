@@ -49,19 +49,29 @@ func (b *Box) Show(ctx context.Context, id ID) (Detail, error) {
 			return err
 		}
 		live := true
+		var blocks *Message
 		if rec.state == Claimed {
 			live, _ = b.liveTx(r, rec, b.leases.Now())
 		}
-		d.Why = why(d.Message, b.policy(rec.to), live, b.wall())
+		if rec.state == New {
+			if by := b.blockedTx(r, rec); by != 0 {
+				d.BlockedBy = by
+				if first, err := b.get(r, by); err == nil && first != nil {
+					blocks = &Message{ID: by, State: first.state, AvailableAt: first.dueAt, Group: rec.group}
+				}
+			}
+		}
+		d.Why = why(d.Message, b.policy(rec.to), blocks, live, b.wall())
 		return nil
 	})
 	return d, err
 }
 
 // why says in a sentence why a message is not running now: a pure function of
-// what is on record. Running messages and ended ones that need no word have
+// what is on record; blocks is the message of its group that comes first, nil none.
+// Running messages and ended ones that need no word have
 // "".
-func why(m Message, a Actor, live bool, now time.Time) string {
+func why(m Message, a Actor, blocks *Message, live bool, now time.Time) string {
 	last := ""
 	if m.LastFailure != nil {
 		last = fmt.Sprintf(" (last: %s)", m.LastFailure.Category)
@@ -71,6 +81,15 @@ func why(m Message, a Actor, live bool, now time.Time) string {
 		switch {
 		case a.Removed:
 			return "its actor " + m.To + " is not in the present actors.yaml"
+		case !m.LapsesAt.IsZero() && !m.LapsesAt.After(now):
+			return "its time to live is over and it is about to be DEAD"
+		case blocks != nil:
+			by := blocks.ID.String() + " is " + blocks.State.String()
+			if blocks.State == New && blocks.AvailableAt.After(now) {
+				by += " and waits until " + blocks.AvailableAt.Format(time.RFC3339)
+			}
+			return "its group " + quote(blocks.Group) + " is worked on in send order, and " + by +
+				"; see `sovereign inbox show " + blocks.ID.String() + "`"
 		case m.AvailableAt.After(now) && m.Attempt > 0:
 			return "it waits after attempt " + fmt.Sprint(m.Attempt) + " until " + m.AvailableAt.Format(time.RFC3339) + last
 		case m.AvailableAt.After(now):

@@ -3,6 +3,7 @@ package mailbox
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/store"
@@ -69,7 +70,7 @@ const (
 
 // stagedStepTx makes up to limit staged sends of a claim visible, or removes
 // them, and says whether there are more.
-func (b *Box) stagedStepTx(tx store.Tx, parent Ref, what pending, limit int) (ready []readied, more bool, err error) {
+func (b *Box) stagedStepTx(tx store.Tx, parent Ref, what pending, limit int) (out appeared, more bool, err error) {
 	prefix := claimKey(spaceStaged, parent)
 	var ids []ID
 	tx.Scan(prefix, after(prefix), func(k, _ []byte) bool {
@@ -95,11 +96,20 @@ func (b *Box) stagedStepTx(tx store.Tx, parent Ref, what pending, limit int) (re
 			continue
 		}
 		if rec != nil && rec.state == staged && rec.parent == parent {
-			b.moveTx(tx, rec, New, rec.endedAt)
-			ready = append(ready, readied{rec.to, rec.id, rec.priority, rec.dueAt})
+			out.ready = append(out.ready, b.moveTx(tx, rec, New, rec.endedAt)...)
+			out.ids, out.to = append(out.ids, id), append(out.to, rec.to)
+			out.lapsesAt = earlier(out.lapsesAt, rec.lapsesAt)
 		}
 	}
-	return ready, more, nil
+	return out, more, nil
+}
+
+// appeared are staged sends that have become visible.
+type appeared struct {
+	ids      []ID
+	to       []string  // their recipients
+	ready    []readied // those that can be claimed, as far as their group goes
+	lapsesAt time.Time // the earliest end of a time to live among them, zero = none
 }
 
 // dropStagedTx removes one staged send and frees its place and its key.
@@ -132,13 +142,13 @@ func (b *Box) dropStagedTx(tx store.Tx, parent Ref, id ID) {
 // finish handles, step by step, what is pending.
 func (b *Box) finish(ctx context.Context, parent Ref, what pending) (visible []ID, err error) {
 	for {
-		var ready []readied
+		var step appeared
 		var more bool
 		err := b.store.Update(store.Essential(ctx), func(tx store.Tx) (err error) {
 			if what == dropReceipts {
 				more = dropReceiptsTx(tx, parent.ID)
 			} else {
-				ready, more, err = b.stagedStepTx(tx, parent, what, maxInline)
+				step, more, err = b.stagedStepTx(tx, parent, what, maxInline)
 			}
 			if err == nil && !more {
 				tx.Delete(claimKey(spacePending, parent))
@@ -148,12 +158,12 @@ func (b *Box) finish(ctx context.Context, parent Ref, what pending) (visible []I
 		if err != nil {
 			return visible, err
 		}
-		now := b.wall()
-		for _, r := range ready {
-			visible = append(visible, r.id)
-			b.tallies.of(r.to).sent.Add(1)
-			b.index.push(r.to, r.id, r.priority, r.dueAt, now)
+		visible = append(visible, step.ids...)
+		for _, to := range step.to {
+			b.tallies.of(to).sent.Add(1)
 		}
+		b.pushAll(step.ready)
+		b.lapses.set(step.lapsesAt)
 		if !more {
 			return visible, nil
 		}

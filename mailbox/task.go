@@ -85,8 +85,9 @@ func (b *Box) startTask(ctx context.Context, slot fence.Slot, p fence.Process, t
 			return notClaimable(rec, "deliveries to "+rec.to+" are held back")
 		case rec.state != New:
 			return notClaimable(rec, "it is "+rec.state.String())
-		case rec.dueAt.After(at):
-			return notClaimable(rec, "it is not due before "+rec.dueAt.Format(time.RFC3339))
+		}
+		if err := b.waitsTx(tx, rec, at); err != nil {
+			return err
 		}
 		c, err := decodeContent(id, tx.Get(idKey(spaceContent, id)))
 		if err != nil {
@@ -115,8 +116,9 @@ func (b *Box) Unstart(ctx context.Context, h fence.Holder, ref Ref, ev Event) er
 	at := b.wall()
 	ev.At, ev.Actor, ev.Slot, ev.Process, ev.Message, ev.Token = at.UTC(), h.Slot.Actor, h.Slot.Number, h.Process, ref.ID, ref.Token
 	var back *record
+	var ready []readied
 	err := b.store.Update(store.Essential(ctx), func(tx store.Tx) error {
-		back = nil
+		back, ready = nil, nil
 		rec, err := b.get(tx, ref.ID)
 		if err != nil {
 			b.log.Error("unreadable message left alone", "msg", ref.ID.String(), "err", err)
@@ -131,7 +133,7 @@ func (b *Box) Unstart(ctx context.Context, h fence.Holder, ref Ref, ev Event) er
 				rec.failure = LastFailure{Category: CategoryCancelled, Reason: "cancelled before it could be started", At: at.UTC()}
 				b.eventTx(tx, Event{At: at.UTC(), Kind: EventCancelled, Actor: rec.to, Message: rec.id, Category: string(CategoryCancelled)})
 			}
-			b.moveTx(tx, rec, to, at.UTC())
+			ready = b.moveTx(tx, rec, to, at.UTC())
 			back = rec
 		}
 		if err := b.leases.ReleaseTx(tx, h); err != nil && !refusal.Has(err, refusal.ActorLeaseLost) && !refusal.Has(err, refusal.LeaseCorrupt) {
@@ -145,13 +147,15 @@ func (b *Box) Unstart(ctx context.Context, h fence.Holder, ref Ref, ev Event) er
 	}
 	b.leases.Drop(h.Slot, h.Token)
 	b.index.unhold(ref)
-	if back != nil && back.state == New {
-		b.index.push(back.to, back.id, back.priority, back.dueAt, b.wall())
-	} else if back != nil {
-		b.ends.tell(back.id)
-		b.retention.ended(back.purgeAt)
+	if back == nil {
+		b.journal.appended()
+		return nil
 	}
-	b.journal.appended()
+	end := ending{ref: ref, to: back.to, state: back.state, ready: ready, purgeAt: back.purgeAt}
+	if back.state == New {
+		end.lapsesAt = back.lapsesAt
+	}
+	b.fold(end)
 	return nil
 }
 

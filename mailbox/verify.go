@@ -2,6 +2,7 @@ package mailbox
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -86,6 +87,12 @@ func (b *Box) Verify(ctx context.Context, found func(Problem)) (messages int64, 
 			if rec.state == staged && r.Get(stagedKey(rec.parent, id)) == nil {
 				problem(id.String(), "it is staged under %s and the index does not say so", rec.parent.ID)
 			}
+			if rec.state == New && !rec.lapsesAt.IsZero() && r.Get(lapseKey(rec.lapsesAt, id)) == nil {
+				problem(id.String(), "its time to live is over at %s and the index does not say so", rec.lapsesAt.Format(time.RFC3339))
+			}
+			if rec.group != "" && (rec.state == New || rec.state == Claimed) {
+				b.verifyGroup(r, rec, problem)
+			}
 			if rec.state == Claimed && rec.claim.token != rec.last {
 				problem(id.String(), "its claim's token %d is not its last one, %d", rec.claim.token, rec.last)
 			}
@@ -145,6 +152,31 @@ func (b *Box) Verify(ctx context.Context, found func(Problem)) (messages int64, 
 				problem(id.String(), "the index says that it is to be removed at %s, its record does not", at.Format(time.RFC3339))
 			}
 		}},
+		{spaceLapse, func(r store.Reader, k, _ []byte) {
+			at, id, ok := parsePurgeKey(k)
+			if !ok {
+				problem(fmt.Sprintf("key %q", k), "unreadable key")
+				return
+			}
+			if rec, err := b.get(r, id); err == nil && (rec == nil || rec.state != New || !rec.lapsesAt.Equal(at)) {
+				problem(id.String(), "the index says that its time to live is over at %s, its record does not", at.Format(time.RFC3339))
+			}
+		}},
+		{spaceGroup, func(r store.Reader, k, v []byte) {
+			to, group, id, ok := parseGroupKey(k)
+			locked := ok && id == 0
+			if locked && len(v) == 8 {
+				id = ID(binary.BigEndian.Uint64(v))
+			}
+			if !ok || id == 0 {
+				problem(fmt.Sprintf("key %q", k), "unreadable key")
+				return
+			}
+			rec, err := b.get(r, id)
+			if err == nil && (rec == nil || rec.to != to || rec.group != group || rec.state != Claimed && (locked || rec.state != New)) {
+				problem(id.String(), "the index says that it is of the group %q of %s, its record does not", group, to)
+			}
+		}},
 		{spaceKey, func(_ store.Reader, k, v []byte) {
 			if _, err := decodeKey(v); err != nil {
 				problem(fmt.Sprintf("key %q", k[1:]), "%v", err)
@@ -200,6 +232,17 @@ func (b *Box) verifyReceipts(r store.Reader, rec *record, problem func(where, fo
 	r.Scan(prefix, after(prefix), func([]byte, []byte) bool { have++; return true })
 	if have != want {
 		problem(rec.id.String(), "%d starts have ended, and there are %d receipts", want, have)
+	}
+}
+
+// verifyGroup checks that the index knows a message of a group, and that it is the
+// one that runs where it does.
+func (b *Box) verifyGroup(r store.Reader, rec *record, problem func(where, format string, args ...any)) {
+	if r.Get(groupMemberKey(rec.to, rec.group, rec.id)) == nil {
+		problem(rec.id.String(), "it is of the group %q and the index does not say so", rec.group)
+	}
+	if running, _ := b.groupTx(r, rec.to, rec.group); rec.state == Claimed && running != rec.id {
+		problem(rec.id.String(), "it is CLAIMED, and another one of its group too")
 	}
 }
 

@@ -19,6 +19,7 @@ type Message struct {
 	Size        int               `json:"size"`
 	CreatedAt   time.Time         `json:"created_at"`
 	AvailableAt time.Time         `json:"available_at"`
+	ExpiresAt   time.Time         `json:"expires_at,omitzero"` // end of its ttl: not claimed by then it is DEAD
 	EndedAt     time.Time         `json:"ended_at,omitzero"`
 	Claim       *Claim            `json:"claim,omitempty"`
 	LastFailure *LastFailure      `json:"last_failure,omitempty"`
@@ -51,7 +52,8 @@ type MessageDetail struct {
 	Result          *string   `json:"result,omitempty"`
 	ResultBase64    []byte    `json:"result_base64,omitempty"`
 	ResultTruncated bool      `json:"result_truncated,omitempty"`
-	Why             string    `json:"why"` // why it is not running
+	Why             string    `json:"why"`                  // why it is not running
+	BlockedBy       string    `json:"blocked_by,omitempty"` // the message of its group that comes first
 	Receipts        []Receipt `json:"receipts"`
 }
 

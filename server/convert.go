@@ -96,7 +96,7 @@ func whatFits(sizes []int) int {
 func message(m mailbox.Message) protocol.Message {
 	out := protocol.Message{ID: m.ID.String(), To: m.To, From: m.From, Subject: m.Subject, Headers: headers(m.Headers),
 		State: m.State.String(), Priority: m.Priority, Group: m.Group, Key: m.Key, Attempt: m.Attempt, Attempts: m.Attempts,
-		MaxAttempts: m.MaxAttempts, Size: m.Size, CreatedAt: m.CreatedAt.UTC(), AvailableAt: utc(m.AvailableAt), EndedAt: utc(m.EndedAt)}
+		MaxAttempts: m.MaxAttempts, Size: m.Size, CreatedAt: m.CreatedAt.UTC(), AvailableAt: utc(m.AvailableAt), ExpiresAt: utc(m.LapsesAt), EndedAt: utc(m.EndedAt)}
 	if c := m.Claim; c != nil {
 		out.Claim = &protocol.Claim{Process: c.Holder.Process.Short(), Slot: c.Holder.Slot.Number, Token: protocol.Token(c.Token),
 			LeaseToken: protocol.Token(c.Holder.Token), ExpiresAt: c.ExpiresAt.UTC(), RemainingMS: c.Remaining.Milliseconds(), Progress: c.Progress}
@@ -118,6 +118,9 @@ func utc(t time.Time) time.Time {
 func detail(d mailbox.Detail) protocol.MessageDetail {
 	out := protocol.MessageDetail{Message: message(d.Message), ResultTruncated: d.ResultTruncated, Why: d.Why,
 		Receipts: make([]protocol.Receipt, len(d.Receipts))}
+	if d.BlockedBy != 0 {
+		out.BlockedBy = d.BlockedBy.String()
+	}
 	out.Body, out.BodyBase64 = text(d.Body)
 	if d.State == mailbox.Done {
 		out.Result, out.ResultBase64 = text(d.Result)

@@ -51,6 +51,7 @@ func printMessage(w io.Writer, m protocol.MessageDetail, now time.Time, width in
 		"why", printable(m.Why),
 		"sent", clock(m.CreatedAt, now)+", "+age(m.CreatedAt, now)+" ago",
 		"due", due(m.Message, now),
+		"expires", expires(m.Message, now),
 		"ended", ended(m.Message, now),
 		"attempts", attempts(m.Message),
 		"claim", printable(runningClaim(m.Message)),
@@ -83,6 +84,17 @@ func due(m protocol.Message, now time.Time) string {
 		return ""
 	}
 	return clock(m.AvailableAt, now) + ", in " + short(m.AvailableAt.Sub(now))
+}
+
+// expires is when a message that is not claimed by then is DEAD.
+func expires(m protocol.Message, now time.Time) string {
+	switch {
+	case m.ExpiresAt.IsZero():
+		return ""
+	case m.ExpiresAt.After(now):
+		return clock(m.ExpiresAt, now) + ", in " + short(m.ExpiresAt.Sub(now))
+	}
+	return clock(m.ExpiresAt, now) + ", " + age(m.ExpiresAt, now) + " ago"
 }
 
 func ended(m protocol.Message, now time.Time) string {
