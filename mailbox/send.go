@@ -66,14 +66,20 @@ func (b *Box) send(ctx context.Context, m Outgoing, allowed func(store.Tx) error
 	if err != nil {
 		return Sent{}, err
 	}
-	if !sent.Duplicate {
-		b.lapses.set(d.lapsesAt)
-	}
-	if !sent.Duplicate && !sent.blocked {
-		b.index.push(d.to, sent.ID, d.priority, d.dueAt, now)
-		b.tallies.of(d.to).sent.Add(1)
-	}
+	b.visibleNow(d, sent)
 	return sent, nil
+}
+
+// visibleNow folds a committed send into the index.
+func (b *Box) visibleNow(d *draft, sent Sent) {
+	if sent.Duplicate {
+		return
+	}
+	b.tallies.of(d.to).sent.Add(1)
+	b.lapses.set(d.lapsesAt)
+	if !sent.blocked {
+		b.index.push(d.to, sent.ID, d.priority, d.dueAt, d.now)
+	}
 }
 
 // A draft is a send that has passed every check that needs no store.
