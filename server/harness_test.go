@@ -89,6 +89,19 @@ func newHouse(t testing.TB) *house {
 	return newHouseIn(t, filepath.Join(t.TempDir(), "data"))
 }
 
+func houseActors() []mailbox.Actor {
+	actor := func(name string, ttl time.Duration) mailbox.Actor {
+		return mailbox.Actor{Name: name, Mailbox: true, ClaimTTL: ttl, Limit: 100_000,
+			Retry: mailbox.Retry{MaxAttempts: 5, Initial: time.Millisecond, Max: time.Millisecond, Factor: 1}}
+	}
+	return []mailbox.Actor{actor("resize", time.Minute), actor("other", time.Minute), actor("brief", 300*time.Millisecond), {Name: "db"}}
+}
+
+func newLiving() *living {
+	return &living{holders: map[fence.Process]fence.Holder{}, modes: map[fence.Process]config.Mode{}, alive: map[fence.Process]int{},
+		claiming: map[fence.Process]int{}, ready: map[fence.Process]bool{}, changed: make(chan struct{})}
+}
+
 func newHouseIn(t testing.TB, data string) *house {
 	t.Helper()
 	db, err := bolt.Open(data, bolt.Options{})
@@ -100,20 +113,13 @@ func newHouseIn(t testing.TB, data string) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	actor := func(name string, ttl time.Duration) mailbox.Actor {
-		return mailbox.Actor{Name: name, Mailbox: true, ClaimTTL: ttl, Limit: 100_000,
-			Retry: mailbox.Retry{MaxAttempts: 5, Initial: time.Millisecond, Max: time.Millisecond, Factor: 1}}
-	}
-	err = box.SetActors(t.Context(), []mailbox.Actor{actor("resize", time.Minute), actor("other", time.Minute),
-		actor("brief", 300*time.Millisecond), {Name: "db"}})
-	if err != nil {
+	if err := box.SetActors(t.Context(), houseActors()); err != nil {
 		t.Fatal(err)
 	}
 	if err := box.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	l := &living{holders: map[fence.Process]fence.Holder{}, modes: map[fence.Process]config.Mode{}, alive: map[fence.Process]int{},
-		claiming: map[fence.Process]int{}, ready: map[fence.Process]bool{}, changed: make(chan struct{})}
+	l := newLiving()
 	h := &house{t: t, data: data, box: box, leases: leases, living: l}
 	h.control = server.NewControl(box, nil, "test", data)
 	h.server = server.New(box, h.control, l, nil)
@@ -193,13 +199,24 @@ type peer struct {
 	r    *bufio.Reader
 }
 
+// patience is how long a peer waits for one answer: a bound for a broken server, from
+// when the answer is waited for and not from the start of a test, which may have much
+// to do before.
+const patience = 30 * time.Second
+
+type patient struct{ net.Conn }
+
+func (p patient) Read(b []byte) (int, error) {
+	if err := p.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		return 0, err
+	}
+	return p.Conn.Read(b)
+}
+
 func newPeer(t testing.TB, conn net.Conn) *peer {
 	t.Helper()
 	t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
-	return &peer{t: t, conn: conn, r: bufio.NewReader(conn)}
+	return &peer{t: t, conn: conn, r: bufio.NewReader(patient{conn})}
 }
 
 func (h *house) people() *peer {

@@ -195,10 +195,11 @@ func TestLink_LargeWaitingClaims(t *testing.T) {
 	h := newHouse(t)
 	holder := h.birth("resize", 1, config.Worker)
 	p, _ := h.channel(holder)
-	padding := strings.Repeat("x", 7<<20)
+	// The end of each line, made once: quoting millions of letters is slow work.
+	padded := `"method":"claim","params":{"wait":"1h","padding":"` + strings.Repeat("x", 7<<20) + `"}}`
 	const waiting = 6 // more than may be unread
 	for i := range waiting {
-		p.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":"w%d","method":"claim","params":{"wait":"1h","padding":%q}}`, i, padding))
+		p.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":"w%d",`, i) + padded)
 	}
 	h.living.until(t, func() bool { return h.living.claiming[holder.Process] == waiting })
 	want(t, p.ask("ping", `{}`), "")
