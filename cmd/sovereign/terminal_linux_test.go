@@ -239,3 +239,36 @@ func TestTerminal_IsNotMovedByChildren(t *testing.T) {
 		t.Errorf("the log file holds %q, %v", kept, err)
 	}
 }
+
+// A backup shows how far it is on a terminal and nowhere else: in a pipe there is the
+// one line that says what was done, and with --json the exact size.
+func TestTerminal_BackupShowsProgress(t *testing.T) {
+	data := newStore(t)
+	for range 3 {
+		if status, _, stderr := sovereign(t, "send", "job", strings.Repeat("x", 100_000), "--data", data); status != 0 {
+			t.Fatal(stderr)
+		}
+	}
+	dir := t.TempDir()
+	tty := openTerminal(t)
+	cmd := onTerminal(t, dir, tty, "", "backup", "--data", data, "copy.db")
+	seen := readUntil(t, tty.main, "backed up ")
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	if at := strings.Index(seen, "\r\x1b[Kbacked up"); at < 0 || !strings.Contains(seen[:at], "100% of ") {
+		t.Errorf("the terminal shows %q", seen)
+	}
+	name := filepath.Join(dir, "piped.db")
+	if status, stdout, stderr := sovereign(t, "backup", "--data", data, name); status != 0 || stderr != "" || strings.Count(stdout, "\n") != 1 || strings.Contains(stdout, "\r") {
+		t.Errorf("status %d, %q, %q", status, stdout, stderr)
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, stdout, stderr := sovereign(t, "backup", "--data", data, "--force", "--json", name)
+	if want := fmt.Sprintf(`"bytes":%d`, info.Size()); status != 0 || stderr != "" || !strings.Contains(stdout, want) {
+		t.Errorf("status %d, %q, %q; want %s", status, stdout, stderr, want)
+	}
+}
