@@ -131,8 +131,11 @@ type Inbox struct {
 	MaxBody int64 // bytes
 }
 
-// Retention is how long ended messages and events are kept.
-type Retention struct{ Done, Dead, Events time.Duration }
+// Retention is how long ended messages and events are kept, and how many at most.
+type Retention struct {
+	Done, Dead, Events                time.Duration
+	DoneCount, DeadCount, EventsCount int64
+}
 
 // Reclaim says when an attempt's workspace is removed.
 type Reclaim string

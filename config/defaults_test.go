@@ -80,7 +80,7 @@ actors:
 		t.Errorf("a daemon that shows signs of life by sd_notify has the watchdog %v, not its own", n.Watchdog)
 	}
 	if d.Watchdog != 0 || d.Timeout != 0 || d.Claim != (config.Claim{}) || d.Reclaim != "" || d.After != nil ||
-		d.Retention != (config.Retention{Events: 48 * time.Hour}) || d.Restart != config.Never || d.Ready == nil {
+		d.Retention != (config.Retention{Events: 48 * time.Hour, EventsCount: 1000000}) || d.Restart != config.Never || d.Ready == nil {
 		t.Errorf("daemon: %+v", d)
 	}
 	if w.Watchdog != 5*time.Second || w.Claim.TTL != 7*time.Second || w.Timeout != 3*time.Minute || w.Reclaim != "" ||

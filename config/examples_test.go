@@ -35,7 +35,7 @@ actors:
     retry: {max_attempts: 1, initial: 0s, max: 0s, factor: 1, jitter: 1}
     on_worker_lost: park
     inbox: {limit: 10, max_body: 4KiB}
-    retention: {done: 1h, dead: 40d, events: 1d}
+    retention: {done: 1h, dead: 40d, events: 1d, done_count: 7, dead_count: 8, events_count: 9}
     workspace: {reclaim: on_success}
     log: {file: false, max_size: 1GiB, keep: 0}
 `

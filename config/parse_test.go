@@ -257,7 +257,7 @@ func TestParse_FillsDefaultsByMode(t *testing.T) {
 		Intensity: config.Intensity{Restarts: 5, Within: time.Minute},
 		Stop:      config.Stop{Signal: "TERM", Timeout: 10 * time.Second},
 		LeaseTTL:  30 * time.Second,
-		Retention: config.Retention{Events: 7 * 24 * time.Hour},
+		Retention: config.Retention{Events: 7 * 24 * time.Hour, EventsCount: 1_000_000},
 		Log:       config.Log{File: true, MaxSize: 10 << 20, Keep: 3},
 	}
 	worker := base
@@ -270,6 +270,7 @@ func TestParse_FillsDefaultsByMode(t *testing.T) {
 	worker.OnWorkerLost = config.RetryMessage
 	worker.Inbox = config.Inbox{Limit: 100000, MaxBody: 1 << 20}
 	worker.Retention.Done, worker.Retention.Dead = 24*time.Hour, 30*24*time.Hour
+	worker.Retention.DoneCount, worker.Retention.DeadCount = 100_000, 100_000
 	task := worker
 	task.Name, task.Mode, task.Ready, task.Restart = "t", config.Task, nil, ""
 	task.Reclaim = config.ReclaimAlways
@@ -305,7 +306,7 @@ func TestParse_ReadsEveryKey(t *testing.T) {
 		Retry:        config.Retry{MaxAttempts: 1, Backoff: config.Backoff{Factor: 1, Jitter: 1}},
 		OnWorkerLost: config.ParkMessage,
 		Inbox:        config.Inbox{Limit: 10, MaxBody: 4 << 10},
-		Retention:    config.Retention{Done: time.Hour, Dead: 40 * 24 * time.Hour, Events: 24 * time.Hour},
+		Retention:    config.Retention{Done: time.Hour, Dead: 40 * 24 * time.Hour, Events: 24 * time.Hour, DoneCount: 7, DeadCount: 8, EventsCount: 9},
 		Reclaim:      config.ReclaimOnSuccess,
 		Log:          config.Log{MaxSize: 1 << 30},
 	}

@@ -33,9 +33,13 @@ func (a Actor) claimTTL() time.Duration {
 	return a.ClaimTTL
 }
 
-// Retention is how long ended messages and events are kept; zero is for ever.
-// PARKED messages wait for a person, however long.
-type Retention struct{ Done, Dead, Events time.Duration }
+// Retention is how long ended messages and events are kept, and how many of them
+// at most; zero is for ever, and any number. Events are kept as long, and as many,
+// as the actor that keeps most says. PARKED messages wait for a person, however long.
+type Retention struct {
+	Done, Dead, Events                time.Duration
+	DoneCount, DeadCount, EventsCount int64
+}
 
 // Retry says when a failed message is tried again, and how often.
 type Retry struct {

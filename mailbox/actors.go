@@ -129,6 +129,7 @@ func (b *Box) putActors(ctx context.Context, list []Actor) error {
 		b.actors.set(a)
 		b.index.pause(a.Name, a.heldBack())
 	}
+	b.retention.again() // by what holds now
 	return nil
 }
 

@@ -187,7 +187,8 @@ func (b *Box) restateTx(tx store.Tx, rec *record, to State, at time.Time) {
 // fold brings a committed ending into the index.
 func (b *Box) fold(e ending) {
 	b.index.unhold(e.ref)
-	b.tallies.of(e.to).end(e.how)
+	tally := b.tallies.of(e.to)
+	tally.end(e.how)
 	for _, to := range e.sent {
 		b.tallies.of(to).sent.Add(1)
 	}
@@ -196,6 +197,9 @@ func (b *Box) fold(e ending) {
 	if e.state != New {
 		b.ends.tell(e.ref.ID)
 		b.retention.set(e.purgeAt)
+		if tally.kept() {
+			b.retention.again()
+		}
 	}
 	b.journal.appended()
 }

@@ -12,6 +12,9 @@ func (b *Box) LapseDue(ctx context.Context) error {
 	return err
 }
 
+// TrimEvents removes the events beyond the number that is kept, as Run does.
+func (b *Box) TrimEvents(ctx context.Context) error { return b.trimEvents(ctx) }
+
 // ReadyEntries returns the entries of the index that wait to be claimed or to
 // become due, stale ones included.
 func (b *Box) ReadyEntries() (n int) {

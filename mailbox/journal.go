@@ -37,6 +37,8 @@ type journal struct {
 	writing bool
 	closed  bool
 	idle    chan struct{} // closed when the writer has ended; nil while none runs
+	since   int64         // commits with events since those that are too many were removed
+	enough  int64         // how many of them make it worth looking again; 0 = none
 }
 
 func newJournal(b *Box) *journal { return &journal{box: b} }
@@ -161,6 +163,19 @@ func (j *journal) appended() {
 	if j.changed != nil {
 		close(j.changed)
 		j.changed = nil
+	}
+	if j.since++; j.enough > 0 && j.since >= j.enough {
+		j.box.retention.again()
+	}
+}
+
+// trimmed says that the events that are too many have been looked for just now.
+func (j *journal) trimmed(enough int64, bounded bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.since, j.enough = 0, 0
+	if bounded {
+		j.enough = enough
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/sovereign-run/sovereign/refusal"
 	"github.com/sovereign-run/sovereign/store"
 )
 
@@ -27,7 +26,10 @@ func purgeAt(s State, endedAt time.Time, k Retention) time.Time {
 		return time.Time{}
 	}
 	if keep <= 0 {
-		return time.Time{}
+		if k.counted(s) <= 0 {
+			return time.Time{}
+		}
+		keep = maxSpan // its number bounds it; so it is in the index
 	}
 	return endedAt.Add(keep).UTC()
 }
@@ -37,7 +39,7 @@ func purgeAt(s State, endedAt time.Time, k Retention) time.Time {
 func (b *Box) schedulePurgeTx(tx store.Tx, rec *record) {
 	rec.purgeAt = purgeAt(rec.state, rec.endedAt, b.policy(rec.to).Retention)
 	if !rec.purgeAt.IsZero() {
-		tx.Put(purgeKey(rec.purgeAt, rec.id), []byte{0})
+		tx.Put(purgeKey(rec.purgeAt, rec.id), purgeValue(rec))
 	}
 }
 
@@ -81,6 +83,12 @@ func (b *Box) purgeDue(ctx context.Context) (next time.Time, err error) {
 			return next, err
 		}
 	}
+	if err := b.trim(ctx); err != nil {
+		return next, err
+	}
+	if err := b.trimEvents(ctx); err != nil {
+		return next, err
+	}
 	events, err := b.purgeEvents(ctx)
 	if next.IsZero() || !events.IsZero() && events.Before(next) {
 		next = events
@@ -99,11 +107,7 @@ func (b *Box) purge(ctx context.Context, id ID, at, now time.Time) error {
 		}
 		return nil
 	})
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, errKeep), refusal.Has(err, refusal.MessageMissing), refusal.Has(err, refusal.WrongState), refusal.Has(err, refusal.StoreCorrupt):
-	default:
+	if err == nil || gone(err) != nil {
 		return err
 	}
 	return b.store.Update(store.Essential(ctx), func(tx store.Tx) error {
@@ -133,33 +137,13 @@ func (b *Box) purgeEvents(ctx context.Context) (next time.Time, err error) {
 	if keep <= 0 {
 		return time.Time{}, nil
 	}
-	for {
-		before := b.wall().Add(-keep)
-		var keys [][]byte
-		err := b.store.View(ctx, func(r store.Reader) error {
-			keys, next = keys[:0], time.Time{}
-			r.Scan([]byte{spaceEvent}, nil, func(k, v []byte) bool {
-				ev, err := decodeEvent(binary.BigEndian.Uint64(k[1:]), v)
-				if err == nil && ev.At.After(before) {
-					next = ev.At.Add(keep)
-					return false
-				}
-				keys = append(keys, append([]byte(nil), k...))
-				return len(keys) < eventStep
-			})
-			return nil
-		})
-		if err != nil || len(keys) == 0 {
-			return next, err
-		}
-		err = b.store.Update(store.Essential(ctx), func(tx store.Tx) error {
-			for _, k := range keys {
-				tx.Delete(k)
-			}
-			return nil
-		})
-		if err != nil || len(keys) < eventStep {
-			return next, err
-		}
+	first, err := b.dropEvents(ctx, func(k, v []byte) bool {
+		ev, err := decodeEvent(binary.BigEndian.Uint64(k[1:]), v)
+		return err != nil || !ev.At.After(b.wall().Add(-keep))
+	})
+	if first == nil || err != nil {
+		return time.Time{}, err
 	}
+	ev, err := decodeEvent(0, first)
+	return ev.At.Add(keep), err
 }

@@ -23,6 +23,8 @@ var categories = [...]Category{CategoryCompleted, CategoryWorkerLost, CategoryEx
 
 type tally struct {
 	sent, claims atomic.Uint64
+	ended        atomic.Int64 // messages that ended since trim looked
+	enough       atomic.Int64 // how many of them make it look again; 0 = none
 	ends         [len(categories)]atomic.Uint64
 }
 
@@ -32,6 +34,19 @@ func (t *tally) end(c Category) {
 			t.ends[i].Add(1)
 		}
 	}
+}
+
+// kept counts a message that has ended, and reports whether it is worth looking for
+// those that are too many.
+func (t *tally) kept() bool {
+	enough := t.enough.Load()
+	return t.ended.Add(1) >= enough && enough > 0
+}
+
+// looked begins the count anew.
+func (t *tally) looked(enough int64) {
+	t.ended.Store(0)
+	t.enough.Store(enough)
 }
 
 // tallies counts what was committed, by actor. An actor that was removed keeps its

@@ -28,6 +28,6 @@ func policy(a *config.Actor) mailbox.Actor {
 		Limit:     a.Inbox.Limit,
 		MaxBody:   a.Inbox.MaxBody,
 		Reclaim:   string(a.Reclaim),
-		Retention: mailbox.Retention{Done: a.Retention.Done, Dead: a.Retention.Dead, Events: a.Retention.Events},
+		Retention: mailbox.Retention(a.Retention),
 	}
 }
