@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -102,6 +103,9 @@ func TestLeave_RacesComplete(t *testing.T) {
 		var said error
 		all.Go(func() { said = settle(h, p, ref, mailboxtest.Completed("r")) })
 		all.Go(func() {
+			for range round % 40 {
+				runtime.Gosched()
+			}
 			if _, err := h.Box.Leave(ctx, p, func(mailbox.Ref) mailbox.Outcome { return mailboxtest.Lost("KILL") }, mailbox.Event{Kind: "exited"}); err != nil {
 				t.Errorf("leave: %v", err)
 			}
