@@ -38,7 +38,7 @@ func nextOf(t *testing.T, h *mailboxtest.House, a fence.Holder) mailbox.Delivery
 	return got[0]
 }
 
-// Issue 4.2 #31: a group is unlocked however the message ahead ends: done, dead (by
+// Report 4.2 #31: a group is unlocked however the message ahead ends: done, dead (by
 // its last attempt, its worker's death, a person), parked, or dropped; and after a
 // restart. Remove the push of the next one from moveTx, or the removal of the lock,
 // and this fails.

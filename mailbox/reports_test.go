@@ -103,7 +103,7 @@ func TestLeave_RacesComplete(t *testing.T) {
 		var said error
 		all.Go(func() { said = settle(h, p, ref, mailboxtest.Completed("r")) })
 		all.Go(func() {
-			for range round % 40 {
+			for range round % 10 {
 				runtime.Gosched()
 			}
 			if _, err := h.Box.Leave(ctx, p, func(mailbox.Ref) mailbox.Outcome { return mailboxtest.Lost("KILL") }, mailbox.Event{Kind: "exited"}); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/sovereign-run/sovereign/mailbox/mailboxtest"
 )
 
-// Case 67: ended messages are bounded by number too, each actor's for itself, the
+// Report 4.6 #67: ended messages are bounded by number too, each actor's for itself, the
 // oldest first, also where they are kept for ever; and a smaller number holds for
 // what is there. Remove trim and this fails.
 func TestRun_KeepsSoManyEnded(t *testing.T) {
