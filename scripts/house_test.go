@@ -45,9 +45,10 @@ var allowed = map[string][]string{
 	"server":             {"mailbox", "fence", "protocol", "refusal", "config"},
 	"metrics":            {"server", "supervisor", "mailbox", "protocol"},
 	"worker":             {"protocol", "refusal"},
+	"worker/python":      {},
 	"conformance":        {"protocol", "refusal"},
 	"cmd/sovereign": {"server", "metrics", "supervisor", "supervisor/process", "supervisor/capture", "recovery", "mailbox", "fence",
-		"store/bolt", "worker", "conformance", "protocol", "config", "refusal"},
+		"store/bolt", "worker", "worker/python", "conformance", "protocol", "config", "refusal"},
 }
 
 // only says which packages may import what lies outside.
