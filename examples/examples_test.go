@@ -16,6 +16,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/sovereign-run/sovereign/worker/python"
 )
 
 // bin holds the program, built once.
@@ -290,13 +292,24 @@ func TestPipeline(t *testing.T) {
 	}
 }
 
-// A worker of a few lines completes and fails; it ends cleanly when told to.
-func TestPythonWorker(t *testing.T) {
-	t.Parallel()
+// A worker of a few lines completes and fails; it ends cleanly when told to: on the
+// SDK, and by hand.
+func TestPythonWorkers(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("no python3 here")
 	}
-	f := copyOf(t, "python-worker")
+	for _, name := range []string{"python-worker", "by-hand"} {
+		t.Run(name, func(t *testing.T) { t.Parallel(); testReverse(t, name) })
+	}
+}
+
+func testReverse(t *testing.T, name string) {
+	f := copyOf(t, name)
+	if name == "python-worker" {
+		if err := os.WriteFile(filepath.Join(f.folder, "sovereign.py"), []byte(python.SDK), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	stop := f.run()
 	if out := f.do("send", "reverse", "größer", "--wait"); out != "reßörg" {
 		t.Errorf("größer: %q", out)

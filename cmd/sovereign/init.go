@@ -11,19 +11,30 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sovereign-run/sovereign/refusal"
+	"github.com/sovereign-run/sovereign/worker/python"
 )
 
 func newInit() *cobra.Command {
-	return &cobra.Command{
+	var inPython bool
+	cmd := &cobra.Command{
 		Use:   "init [DIR]",
 		Short: "Write a small working actors.yaml and a worker",
 		Long: `Write a small working actors.yaml and the worker that it runs into DIR (default:
 the current folder), and say what to run next. Nothing that exists is
-overwritten.`,
-		Example: "  sovereign init\n  sovereign init greeter && cd greeter && sovereign run actors.yaml",
+overwritten. The worker is a shell script that is run for each message; with
+--python one that stays, and beside it sovereign.py, the SDK that it imports.`,
+		Example: "  sovereign init\n  sovereign init greeter && cd greeter && sovereign run actors.yaml\n  sovereign init --python greeter",
 		Args:    cobra.MaximumNArgs(1),
-		RunE:    func(cmd *cobra.Command, args []string) error { return initialize(cmd.OutOrStdout(), argOr(args, ".")) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			files := starters()
+			if inPython {
+				files = pythonStarters()
+			}
+			return initialize(cmd.OutOrStdout(), argOr(args, "."), files)
+		},
 	}
+	cmd.Flags().BoolVar(&inPython, "python", false, "a worker in Python that stays, and the SDK for it")
+	return cmd
 }
 
 // argOr is the first argument, or other where there is none.
@@ -63,10 +74,37 @@ echo "Hello, $name!"
 	}
 }
 
-// initialize writes the starters into dir, all of them or, where one exists
+func pythonStarters() []starter {
+	return []starter{
+		{"actors.yaml", 0o644, `# Who works here. Every key: docs/actors.md; checked by ` + "`sovereign check actors.yaml`" + `.
+version: 1
+actors:
+  hello:
+    command: [./hello.py]
+    mode: worker               # stays, and claims one message after the other
+    ready: {notify: true}      # up once its loop has begun
+    env: {PYTHONUNBUFFERED: "1"}
+    timeout: 1m                # the longest that one message may take
+    retry: {max_attempts: 3}   # then it is DEAD, and waits for you in the inbox
+`},
+		{"hello.py", 0o755, `#!/usr/bin/env python3
+# Leaving the with block completes the message; an exception fails this attempt, and
+# it is tried again. What is printed is the log.
+from sovereign import Worker
+
+for message in Worker():
+    with message:
+        print(f"greeting {message.text}: message {message.id}, attempt {message.attempt}")
+        message.complete(f"Hello, {message.text}!\n")
+`},
+		{"sovereign.py", 0o644, python.SDK},
+	}
+}
+
+// initialize writes the files into dir, all of them or, where one exists
 // already, none.
-func initialize(w io.Writer, dir string) error {
-	for _, f := range starters() {
+func initialize(w io.Writer, dir string, files []starter) error {
+	for _, f := range files {
 		path := filepath.Join(dir, f.name)
 		switch _, err := os.Lstat(path); {
 		case err == nil:
@@ -79,7 +117,7 @@ func initialize(w io.Writer, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("make the folder: %w", err)
 	}
-	for _, f := range starters() {
+	for _, f := range files {
 		if err := writeNew(filepath.Join(dir, f.name), f.text, f.mode); err != nil {
 			return err
 		}
