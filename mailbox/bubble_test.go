@@ -97,7 +97,11 @@ func TestRecoveryRun_SweepsAtTheExpiry(t *testing.T) {
 		lost := make(chan time.Duration, 9)
 		start := time.Now()
 		box.OnLost(func(fence.Holder, mailbox.Ref, string) { lost <- time.Since(start) })
-		go func() { _ = recovery.New(box, recovery.NewWorkspaces(dir), nil).Run(t.Context()) }()
+		r := recovery.New(box, recovery.NewWorkspaces(dir), nil)
+		if _, err := r.Reconcile(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		go func() { _ = r.Run(t.Context()) }()
 		a := begin(t, box, 1)
 		sendTo(t, box, mailbox.Outgoing{})
 		got, err := box.Claim(t.Context(), a, mailbox.ClaimRequest{})
@@ -136,7 +140,11 @@ func TestRecoveryRun_TellsOfOverdueClaims(t *testing.T) {
 		start := time.Now()
 		overdue := make(chan time.Duration, 1)
 		box.OnOverdue(func(fence.Holder, mailbox.Ref) { overdue <- time.Since(start) })
-		go func() { _ = recovery.New(box, recovery.NewWorkspaces(dir), nil).Run(t.Context()) }()
+		r := recovery.New(box, recovery.NewWorkspaces(dir), nil)
+		if _, err := r.Reconcile(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		go func() { _ = r.Run(t.Context()) }()
 		a, b := begin(t, box, 1), begin(t, box, 2)
 		id := sendTo(t, box, mailbox.Outgoing{})
 		if _, err := box.Claim(t.Context(), a, mailbox.ClaimRequest{}); err != nil {

@@ -255,8 +255,9 @@ func (b *Box) claimTx(tx store.Tx, h fence.Holder, id ID, request string, byID b
 			return out, notClaimable(rec, fmt.Sprintf("attempt %d holds it", rec.attempt)).Later()
 		}
 		// The message of an auto claim is handed out only once its process has
-		// been ended and has left (P4.5); so is one whose lease alone is gone.
-		if live || !expired || rec.claim.auto && (!leased || b.leases.Kept(rec.holder().Slot, rec.claim.lease)) {
+		// been ended and has left (P4.5); so is one whose lease alone is gone, and
+		// any of a process that does not die.
+		if live || !expired || b.index.withholds(rec.claim.process) || rec.claim.auto && (!leased || b.leases.Kept(rec.holder().Slot, rec.claim.lease)) {
 			return out, notClaimable(rec, fmt.Sprintf("attempt %d holds it", rec.attempt)).Later()
 		}
 		ended, err := b.endTx(tx, rec, Outcome{Verdict: Unreported, Category: CategoryClaimExpired, ExitCode: -1, expired: true,

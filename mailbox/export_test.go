@@ -45,6 +45,9 @@ func (b *Box) IndexHolds() (holds, expiries int) {
 
 var Printable = printable
 
+// SpaceOpen is the key space of the messages that have not ended.
+const SpaceOpen = spaceOpen
+
 // FinishRest tries once what a full disk left unfinished.
 func (b *Box) FinishRest(ctx context.Context) (left bool, added <-chan struct{}) {
 	return b.finishRest(ctx)

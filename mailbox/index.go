@@ -27,6 +27,7 @@ type index struct {
 	expWake  chan struct{}  // closed and replaced when the earliest expiry changes
 	holds    map[ID]*hold   // claims that are held
 	byHolder map[fence.Process]map[ID]struct{}
+	withheld map[fence.Process]struct{} // of those in byHolder; their claims do not expire into other hands
 
 	need     func() (done func()) // fence.Leases.Need
 	attended func()               // ends the need of the lease clock; nil while nothing can expire
@@ -69,7 +70,7 @@ func (h *hold) wakeAt() fence.Instant {
 }
 
 func newIndex(need func() (done func())) *index {
-	return &index{need: need, queues: map[string]*queue{}, holds: map[ID]*hold{}, byHolder: map[fence.Process]map[ID]struct{}{},
+	return &index{need: need, queues: map[string]*queue{}, holds: map[ID]*hold{}, byHolder: map[fence.Process]map[ID]struct{}{}, withheld: map[fence.Process]struct{}{},
 		dueWake: make(chan struct{}), expWake: make(chan struct{})}
 }
 
@@ -229,6 +230,9 @@ func (x *index) holdLocked(id ID, h *hold) {
 func (x *index) expireAt(h *hold) {
 	defer x.attend()
 	h.at = h.wakeAt()
+	if _, ok := x.withheld[h.holder.Process]; ok {
+		h.at = 0
+	}
 	switch {
 	case h.at == 0 && h.place >= 0:
 		stdheap.Remove(&x.exp, h.place)
@@ -268,7 +272,28 @@ func (x *index) dropLocked(h *hold) {
 	delete(mine, h.id)
 	if len(mine) == 0 {
 		delete(x.byHolder, h.holder.Process)
+		delete(x.withheld, h.holder.Process)
 	}
+}
+
+// withhold keeps the claims of p from being swept, until they have ended.
+func (x *index) withhold(p fence.Process) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if len(x.byHolder[p]) == 0 {
+		return
+	}
+	x.withheld[p] = struct{}{}
+	for id := range x.byHolder[p] {
+		x.expireAt(x.holds[id])
+	}
+}
+
+func (x *index) withholds(p fence.Process) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	_, ok := x.withheld[p]
+	return ok
 }
 
 // renewed says that a manual claim has been renewed.

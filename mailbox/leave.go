@@ -103,6 +103,11 @@ func (b *Box) leaveStep(ctx context.Context, h fence.Holder, step []Ref, outcome
 	return ended, nil
 }
 
+// Withhold says that p is being ended, which may take long: what it has claimed
+// is handed out to nobody, expired or not, before Leave or EndTask has ended it
+// (P4.5). It is forgotten with the process that calls it.
+func (b *Box) Withhold(p fence.Process) { b.index.withhold(p) }
+
 // Held returns the claims that process p holds, by message id.
 func (b *Box) Held(p fence.Process) []Ref { return b.index.heldBy(p, "") }
 

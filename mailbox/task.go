@@ -167,7 +167,8 @@ func (b *Box) Unstart(ctx context.Context, h fence.Holder, ref Ref, ev Event) er
 // stale_completion event says so; and the refusal (fencing_token_stale,
 // lease_expired, actor_lease_lost, …) is returned after that is durable. A task that
 // settled its claim itself before it ended has had its say: nothing of o is
-// committed, and that is no refusal.
+// committed, and that is no refusal. Nor is a record that cannot be read: it is
+// logged and left alone, and the lease is released.
 func (b *Box) EndTask(ctx context.Context, h fence.Holder, ref Ref, o Outcome) (Settled, error) {
 	at, random := b.wall().UTC(), b.random()
 	var end ending
@@ -179,18 +180,20 @@ func (b *Box) EndTask(ctx context.Context, h fence.Holder, ref Ref, o Outcome) (
 		rec, err := b.currentTx(tx, h, ref, b.leases.Now())
 		switch {
 		case err == nil:
-		case refusal.Of(err).Category == refusal.Failed, refusal.Has(err, refusal.StoreCorrupt):
+		case refusal.Of(err).Category == refusal.Failed:
 			return err
 		case refusal.Has(err, refusal.AlreadySettled):
 			// The task said itself how it ended: that stands, whatever its exit
 			// status.
 			if own, err = b.ownSettleTx(tx, ref); err != nil {
-				return err
+				b.log.Error("unreadable message left alone", "msg", ref.ID.String(), "err", err)
+				own = &Settled{}
 			}
 		default:
 			refused = err
 			if rec, err = b.get(tx, ref.ID); err != nil {
-				return err
+				b.log.Error("unreadable message left alone", "msg", ref.ID.String(), "err", err)
+				rec = nil
 			}
 			if rec != nil && (rec.state != Claimed || rec.claim.token != ref.Token || rec.claim.process != h.Process) {
 				rec = nil
@@ -221,6 +224,9 @@ func (b *Box) EndTask(ctx context.Context, h fence.Holder, ref Ref, o Outcome) (
 	b.index.unhold(ref)
 	if own != nil {
 		return *own, nil
+	}
+	if refusal.Has(refused, refusal.StoreCorrupt) {
+		refused = nil // it is logged, and nobody can do more about it
 	}
 	if !ended {
 		b.journal.appended()

@@ -1,6 +1,7 @@
 package recovery
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 type Found struct {
 	Leases []fence.Record
 	Claims []mailbox.OpenClaim
+	Alive  map[fence.Process]bool // of whom something could not be ended
 }
 
 // A Plan is what a pass does, in the order of P5.
@@ -20,6 +22,7 @@ type Plan struct {
 	Report []fence.Record // expired leases, only reported
 	Sweep  []mailbox.Ref  // claims that expired before the pass
 	Leave  []fence.Holder // processes whose lease is released and whose attempts end
+	Keep   []fence.Holder // processes that are not gone: what they hold stays theirs until they are (P4.5)
 	Damage []fence.Record // leases that cannot be read, left for `sovereign lease reset`
 }
 
@@ -29,10 +32,14 @@ func Decide(found Found, now fence.Instant) Plan {
 	var p Plan
 	seen := map[fence.Process]bool{}
 	leave := func(h fence.Holder) {
-		if !seen[h.Process] {
-			seen[h.Process] = true
+		switch {
+		case seen[h.Process]:
+		case found.Alive[h.Process]:
+			p.Keep = append(p.Keep, h)
+		default:
 			p.Leave = append(p.Leave, h)
 		}
+		seen[h.Process] = true
 	}
 	for _, l := range found.Leases {
 		switch {
@@ -49,7 +56,7 @@ func Decide(found Found, now fence.Instant) Plan {
 		}
 	}
 	for _, c := range found.Claims {
-		if !c.Auto && now >= c.ExpiresAt {
+		if !c.Auto && now >= c.ExpiresAt && !found.Alive[c.Holder.Process] {
 			// Its time was up before we came: an expired claim, not a lost worker.
 			// An auto claim's time was not: it ran as long as its worker did.
 			p.Sweep = append(p.Sweep, c.Ref)
@@ -58,16 +65,14 @@ func Decide(found Found, now fence.Instant) Plan {
 		// recovery) or unreadable: the claim's own record names its holder.
 		leave(c.Holder)
 	}
-	slices.SortFunc(p.Leave, func(a, b fence.Holder) int {
-		if c := strings.Compare(a.Slot.Actor, b.Slot.Actor); c != 0 {
-			return c
-		}
-		if a.Slot.Number != b.Slot.Number {
-			return a.Slot.Number - b.Slot.Number
-		}
-		return strings.Compare(string(a.Process), string(b.Process))
-	})
+	slices.SortFunc(p.Leave, bySlot)
+	slices.SortFunc(p.Keep, bySlot)
 	return p
+}
+
+func bySlot(a, b fence.Holder) int {
+	return cmp.Or(strings.Compare(a.Slot.Actor, b.Slot.Actor), cmp.Compare(a.Slot.Number, b.Slot.Number),
+		strings.Compare(string(a.Process), string(b.Process)))
 }
 
 // A FoundWorkspace is a workspace folder and what is known of its attempt.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/sovereign-run/sovereign/fence"
@@ -25,6 +26,9 @@ type Recovery struct {
 	box        *mailbox.Box
 	workspaces Workspaces
 	log        *slog.Logger
+
+	reconciled chan struct{} // closed once a pass was made
+	once       sync.Once
 }
 
 // New returns the recovery of a mailbox and the workspaces beside it. log nil
@@ -33,7 +37,7 @@ func New(box *mailbox.Box, workspaces Workspaces, log *slog.Logger) *Recovery {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Recovery{box: box, workspaces: workspaces, log: log}
+	return &Recovery{box: box, workspaces: workspaces, log: log, reconciled: make(chan struct{})}
 }
 
 // Workspaces returns the workspaces that it reclaims.
@@ -60,12 +64,13 @@ type Report struct {
 	Swept         []mailbox.Ref
 	Recovered     []mailbox.Ref
 	Released      []fence.Slot
+	Kept          []fence.Holder // of whom something lives: see Abandoned
 	Workspaces    []string
 }
 
 // Empty reports whether the pass found nothing to do.
 func (r Report) Empty() bool {
-	return len(r.ExpiredLeases)+len(r.DamagedLeases)+len(r.Swept)+len(r.Recovered)+len(r.Released)+len(r.Workspaces) == 0
+	return len(r.ExpiredLeases)+len(r.DamagedLeases)+len(r.Swept)+len(r.Recovered)+len(r.Released)+len(r.Kept)+len(r.Workspaces) == 0
 }
 
 // Reconcile makes one pass over all that is on record, in the order of P5, and
@@ -73,6 +78,13 @@ func (r Report) Empty() bool {
 // leftovers of the dead supervisor: every attempt on record is abandoned. A
 // second pass finds nothing.
 func (r *Recovery) Reconcile(ctx context.Context) (Report, error) {
+	return r.ReconcileExcept(ctx, nil)
+}
+
+// ReconcileExcept is Reconcile where something of the processes alive could not be
+// ended: their leases and claims are left as they are, and end with Abandoned once
+// nothing of them is left (P4.5).
+func (r *Recovery) ReconcileExcept(ctx context.Context, alive map[fence.Process]bool) (Report, error) {
 	var out Report
 	// With the index each process's claims are found without reading them all.
 	if err := r.box.Load(ctx); err != nil {
@@ -90,8 +102,11 @@ func (r *Recovery) Reconcile(ctx context.Context) (Report, error) {
 	for _, l := range leases {
 		leased[l.Lease.Process] = l.Err == nil
 	}
-	plan := Decide(Found{Leases: leases, Claims: claims}, r.box.Leases().Now())
-	out.ExpiredLeases, out.DamagedLeases = plan.Report, plan.Damage
+	plan := Decide(Found{Leases: leases, Claims: claims, Alive: alive}, r.box.Leases().Now())
+	out.ExpiredLeases, out.DamagedLeases, out.Kept = plan.Report, plan.Damage, plan.Keep
+	for _, h := range plan.Keep {
+		r.box.Withhold(h.Process)
+	}
 
 	for _, ref := range plan.Sweep {
 		swept, err := r.box.Sweep(ctx, ref)
@@ -103,10 +118,7 @@ func (r *Recovery) Reconcile(ctx context.Context) (Report, error) {
 		}
 	}
 	for _, h := range plan.Leave {
-		lost := mailbox.Outcome{Verdict: mailbox.Unreported, Category: mailbox.CategoryWorkerLost, ExitCode: -1,
-			Reason: "its supervisor ended before it did; how it ended is not known"}
-		ended, err := r.Died(ctx, h, lost, mailbox.Event{Kind: EventRecovered, Category: string(mailbox.CategoryWorkerLost),
-			Text: "found on record after its supervisor had ended"})
+		ended, err := r.Abandoned(ctx, h)
 		out.Recovered = append(out.Recovered, ended...)
 		if err != nil {
 			return out, fmt.Errorf("recover %s: %w", h.Slot, err)
@@ -117,7 +129,17 @@ func (r *Recovery) Reconcile(ctx context.Context) (Report, error) {
 	}
 	reclaimed, err := r.reclaim(ctx)
 	out.Workspaces = reclaimed
+	r.once.Do(func() { close(r.reconciled) })
 	return out, err
+}
+
+// Abandoned is Died for a process whose supervisor ended before it did: nobody
+// saw how it ended, so its attempts are lost (P4.2).
+func (r *Recovery) Abandoned(ctx context.Context, h fence.Holder) ([]mailbox.Ref, error) {
+	lost := mailbox.Outcome{Verdict: mailbox.Unreported, Category: mailbox.CategoryWorkerLost, ExitCode: -1,
+		Reason: "its supervisor ended before it did; how it ended is not known"}
+	return r.Died(ctx, h, lost, mailbox.Event{Kind: EventRecovered, Category: string(mailbox.CategoryWorkerLost),
+		Text: "found on record after its supervisor had ended"})
 }
 
 // reclaim removes the workspaces of attempts that have ended. One that cannot be
@@ -160,8 +182,15 @@ func (r *Recovery) reclaim(ctx context.Context) (removed []string, err error) {
 }
 
 // Run sweeps claims at the exact moment that they expire, until ctx ends, and
-// returns ctx's cause; an error of the store ends it earlier.
+// returns ctx's cause; an error of the store ends it earlier. It waits for the
+// first pass of Reconcile: before it, who holds an expired claim may be a leftover
+// that has not been ended yet (P4.5).
 func (r *Recovery) Run(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-r.reconciled:
+	}
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {

@@ -3,8 +3,10 @@ package supervisor
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
+	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/mailbox"
 	"github.com/sovereign-run/sovereign/refusal"
 )
@@ -23,6 +25,7 @@ const drainBound = 5 * time.Second
 //  4. Its workspace is reclaimed (P4.6). A crash before that leaves a workspace
 //     that the next start reclaims.
 func (s *slot) end(ctx context.Context, c *child) {
+	s.sup.box.Withhold(c.holder.Process)
 	if err := s.endTree(ctx, c); err != nil {
 		s.log.Warn("process left behind", "pid", c.proc.PID(), "err", err)
 		c.socket.close()
@@ -151,35 +154,51 @@ const (
 	insistMost  = 5 * time.Second
 )
 
-// insist has write record an end, again and again while the store refuses it for
-// want of space: the message must not be handed out again before. What the store
-// refuses for good, a fence that has moved on, is an answer. An unknown
-// outcome ends the supervisor (P4.10). A closing supervisor does not wait: the
-// next start recovers what is on record.
+// insist has write record the end of c, see Supervisor.insist.
 func (s *slot) insist(ctx context.Context, c *child, write func(context.Context) error) {
+	s.sup.insist(ctx, s.log, c.holder.Process, write)
+}
+
+// insist has write record an end, again and again while the store does not take
+// it, for want of space or for an error of the disk: nothing of it is stored, the
+// message must not be handed out again before, and without its end the lease is
+// held for ever. A fence that has moved on is an answer. An unknown outcome ends
+// the supervisor (P4.10). A closing supervisor does not wait: the next start
+// recovers what is on record. It reports whether there was an answer.
+func (sup *Supervisor) insist(ctx context.Context, log *slog.Logger, p fence.Process, write func(context.Context) error) bool {
 	for wait := insistFirst; ; wait = min(2*wait, insistMost) {
 		err := write(ctx)
-		r := refusal.Of(err)
 		switch {
 		case err == nil:
-			return
-		case r.Category == refusal.OutcomeUnknown:
-			s.sup.fail(err)
-			return
-		case r.Category != refusal.DiskFull:
-			s.log.Warn("end not recorded as it was", "process", c.holder.Process.Short(), "err", err)
-			return
+			return true
+		case refusal.Has(err, refusal.OutcomeUnknown):
+			sup.fail(err)
+			return false
+		case answers(err):
+			log.Warn("end not recorded as it was", "process", p.Short(), "err", err)
+			return true
 		}
-		s.log.Error("end not recorded yet", "process", c.holder.Process.Short(), "err", err)
+		log.Error("end not recorded yet", "process", p.Short(), "err", err)
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
-		case <-s.sup.closing:
+		case <-sup.closing:
 			timer.Stop()
-			return
+			return false
 		case <-ctx.Done():
 			timer.Stop()
-			return
+			return false
 		}
 	}
+}
+
+// answers reports whether a refusal to record an end comes from the fence, after
+// what there was to record is on record.
+func answers(err error) bool {
+	switch refusal.Of(err).Category {
+	case refusal.ActorLeaseLost, refusal.LeaseExpired, refusal.LeaseCorrupt, refusal.FencingTokenStale, refusal.AlreadySettled,
+		refusal.MessageMissing, refusal.NotAddressee, refusal.WrongState:
+		return true
+	}
+	return false
 }

@@ -5,7 +5,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +20,7 @@ import (
 	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/mailbox"
 	"github.com/sovereign-run/sovereign/recovery"
+	"github.com/sovereign-run/sovereign/refusal"
 	"github.com/sovereign-run/sovereign/store/bolt"
 	"github.com/sovereign-run/sovereign/supervisor"
 	"github.com/sovereign-run/sovereign/supervisor/process"
@@ -301,6 +304,81 @@ func TestLeftovers_StrangersLive(t *testing.T) {
 	w.state("d", "up")
 	if !alive(pid) {
 		t.Error("a stranger was killed")
+	}
+}
+
+// P5: a record that a kill or a power cut left half written, or of zeros, is set aside
+// and removed; it is no reason to end, or to recover, nothing. Return it as an
+// error and this fails.
+func TestLeftovers_DamagedRecords(t *testing.T) {
+	dir := t.TempDir()
+	live := filepath.Join(dir, "runs", "live")
+	if err := os.MkdirAll(live, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"d.1": "", "d.2": strings.Repeat("\x00", 1024), "d.3": `{"process":"proc_12`, "d.4": "{}", "odd": "{}"} {
+		if err := os.WriteFile(filepath.Join(live, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := open(t, dir, shell("d", config.Daemon, "sleep 1000"))
+	var log bytes.Buffer
+	left, err := supervisor.EndLeftovers(t.Context(), theHost, w.box.Leases(), dir, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil || left.Ended != 0 || len(left.Stuck) != 0 {
+		t.Errorf("%+v, %v", left, err)
+	}
+	if entries, err := os.ReadDir(live); err != nil || len(entries) != 0 {
+		t.Errorf("left are %v, %v", entries, err)
+	}
+	if got := strings.Count(log.String(), "damaged record"); got != 5 {
+		t.Errorf("%d were told of: %s", got, log.String())
+	}
+	w.run() // so that it is closed
+}
+
+// P4.9: where it cannot be known whether something of a dead supervisor lives, nothing
+// is recovered and nothing started: run says why and ends, and the next start
+// finds all as it was. Go on after an error of EndLeftovers, or drop the record
+// all the same, and this fails.
+func TestLeftovers_NotKnownNotStarted(t *testing.T) {
+	// A cgroup that cannot be opened: it is a file.
+	groups, err := os.MkdirTemp("/sys/fs/cgroup/unified", "sovereign-test-")
+	if err != nil {
+		t.Skipf("cgroup v2 is not writable: %v", err)
+	}
+	defer os.Remove(groups)
+	dir := t.TempDir()
+	w := open(t, dir, shell("t", config.Task, "true"))
+	id, slot, lost := w.send("t", ""), fence.Slot{Actor: "t", Number: 1}, fence.NewProcess()
+	if _, _, err := w.box.StartTask(t.Context(), slot, lost, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	record := filepath.Join(dir, "runs", "live", "t.1")
+	text, err := json.Marshal(map[string]string{"process": string(lost), "cgroup": filepath.Join(groups, "cgroup.procs")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.MkdirAll(filepath.Dir(record), 0o700), os.WriteFile(record, text, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	w.run()
+	select {
+	case err := <-w.ended:
+		w.ended <- nil // as far as the clean-up is concerned
+		if r := refusal.Of(err); r == nil || r.Category != refusal.Failed || r.Next == "" {
+			t.Errorf("it ended with %v", err)
+		}
+	case <-time.After(patience):
+		t.Fatal("it goes on")
+	}
+	if d, err := w.box.Show(t.Context(), id); err != nil || d.State != mailbox.Claimed || len(d.Receipts) != 0 {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if held, err := w.box.Leases().List(t.Context()); err != nil || len(held) != 1 {
+		t.Errorf("%+v, %v", held, err)
+	}
+	if _, err := os.Stat(record); err != nil {
+		t.Error(err)
 	}
 }
 

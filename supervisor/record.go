@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -61,32 +62,65 @@ func (r records) put(slot fence.Slot, rec record) error {
 // drop removes the record of slot; nothing hosts it.
 func (r records) drop(slot fence.Slot) { _ = os.Remove(r.path(slot)) }
 
-// all returns every record. One that cannot be read is left out and is in err; the
-// leases tell of its process too.
-func (r records) all() (found map[fence.Slot]record, err error) {
+// all returns every record. damaged are the files that hold none: a kill, or a
+// power cut, came while one was written. The lease on record tells of its process
+// too.
+func (r records) all() (found map[fence.Slot]record, damaged []damagedRecord, err error) {
 	entries, err := os.ReadDir(string(r))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the records of processes: %w", err)
+		return nil, nil, fmt.Errorf("read the records of processes: %w", err)
 	}
 	found = map[fence.Slot]record{}
-	var bad []error
 	for _, e := range entries {
+		path := filepath.Join(string(r), e.Name())
 		actor, number, _ := cutLast(e.Name())
-		n, numErr := strconv.Atoi(number)
-		text, readErr := os.ReadFile(filepath.Join(string(r), e.Name()))
+		n, why := strconv.Atoi(number)
 		var rec record
-		if err := errors.Join(numErr, readErr); err != nil {
-			bad = append(bad, fmt.Errorf("read the record %s: %w", e.Name(), err))
-		} else if err := json.Unmarshal(text, &rec); err != nil {
-			bad = append(bad, fmt.Errorf("read the record %s: %w", e.Name(), err))
-		} else {
-			found[fence.Slot{Actor: actor, Number: n}] = rec
+		if why == nil && e.Type().IsRegular() {
+			text, err := readRecord(path)
+			if err != nil {
+				return nil, nil, fmt.Errorf("read the record of a process: %w", err)
+			}
+			rec, why = parseRecord(text)
+		} else if why == nil {
+			why = errors.New("it is no file")
 		}
+		if why != nil {
+			damaged = append(damaged, damagedRecord{path, why})
+			continue
+		}
+		found[fence.Slot{Actor: actor, Number: n}] = rec
 	}
-	return found, errors.Join(bad...)
+	return found, damaged, nil
+}
+
+// A damagedRecord is a file that holds no record.
+type damagedRecord struct {
+	path string
+	why  error
+}
+
+// readRecord reads no more of a file than a record may have.
+func readRecord(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, recordSize+1))
+}
+
+func parseRecord(text []byte) (rec record, err error) {
+	if err := json.Unmarshal(text, &rec); err != nil {
+		return record{}, err
+	}
+	if rec.Process == "" {
+		return record{}, errors.New("it names no process")
+	}
+	return rec, nil
 }
 
 // cutLast cuts name at its last dot.

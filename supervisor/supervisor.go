@@ -50,6 +50,7 @@ type Supervisor struct {
 	records  records
 	tallies  tallies
 	pace     pace
+	lingers  map[fence.Slot]chan struct{} // slots with a leftover that does not die, closed once it has; set before the slots run
 
 	notifySockets atomic.Uint64 // how many were made, for their names
 

@@ -268,18 +268,24 @@ func (w *world) slot(actor string, what string, match func(supervisor.SlotStatus
 
 func (w *world) slotWithin(d time.Duration, actor, what string, match func(supervisor.SlotStatus) bool) supervisor.SlotStatus {
 	w.t.Helper()
+	return w.anySlot(d, actor, what, func(s supervisor.SlotStatus) bool { return s.Slot == 1 && match(s) })
+}
+
+// anySlot returns the status of the first slot that match accepts, once there is one.
+func (w *world) anySlot(d time.Duration, actor, what string, match func(supervisor.SlotStatus) bool) supervisor.SlotStatus {
+	w.t.Helper()
 	limit := time.After(d)
 	for {
 		changed := w.sup.Changes()
 		for _, a := range w.sup.Status() {
-			if a.Actor == actor && match(a.Slots[0]) {
-				return a.Slots[0]
+			if i := slices.IndexFunc(a.Slots, match); a.Actor == actor && i >= 0 {
+				return a.Slots[i]
 			}
 		}
 		select {
 		case <-changed:
 		case <-limit:
-			w.t.Fatalf("slot %s/1 never was %s: %+v", actor, what, w.sup.Status())
+			w.t.Fatalf("no slot of %s ever was %s: %+v", actor, what, w.sup.Status())
 		}
 	}
 }

@@ -102,7 +102,7 @@ func reconcile(ctx context.Context, db *bolt.DB, data string, log *slog.Logger) 
 		return reconciliation{}, fmt.Errorf("prepare to end leftovers: %w", err)
 	}
 	defer func() { err = errors.Join(err, host.Close()) }()
-	ended, stuck, err := supervisor.EndLeftovers(ctx, host, box.Leases(), data)
+	left, err := supervisor.EndLeftovers(ctx, host, box.Leases(), data, log)
 	if err != nil {
 		return reconciliation{}, err
 	}
@@ -110,22 +110,22 @@ func reconcile(ctx context.Context, db *bolt.DB, data string, log *slog.Logger) 
 	if err != nil {
 		return reconciliation{}, err
 	}
-	report, err := recovery.New(box, recovery.NewWorkspaces(data), log).Reconcile(ctx)
+	report, err := recovery.New(box, recovery.NewWorkspaces(data), log).ReconcileExcept(ctx, left.Alive())
 	if err != nil {
 		return reconciliation{}, err
 	}
-	done := told(ended, stuck, report)
+	done := told(left, report)
 	done.Parked = refs(parked)
 	return done, nil
 }
 
 // told is a report as programs read it: lists are never null.
-func told(ended int, stuck map[fence.Slot]error, r recovery.Report) reconciliation {
-	out := reconciliation{LeftoversEnded: ended, Stuck: []string{}, ExpiredLeases: recordSlots(r.ExpiredLeases),
+func told(left supervisor.Leftovers, r recovery.Report) reconciliation {
+	out := reconciliation{LeftoversEnded: left.Ended, Stuck: []string{}, ExpiredLeases: recordSlots(r.ExpiredLeases),
 		DamagedLeases: recordSlots(r.DamagedLeases), Swept: refs(r.Swept), Recovered: refs(r.Recovered),
 		Released: []string{}, Workspaces: append([]string{}, r.Workspaces...)}
-	for slot, err := range stuck {
-		out.Stuck = append(out.Stuck, fmt.Sprintf("%s: %v", slot, err))
+	for _, l := range left.Stuck {
+		out.Stuck = append(out.Stuck, fmt.Sprintf("%s: %v; what it holds is left as it is", l.Slot, l.Err))
 	}
 	slices.Sort(out.Stuck)
 	for _, slot := range r.Released {

@@ -18,12 +18,22 @@ import (
 //
 // list returns zombies only if those are to be waited for. What it found once is
 // waited for, though it may not be recognised any more. found counts the living
-// ones.
-func end(ctx context.Context, list func() []stat, wait func([]stat) error) (found int, err error) {
+// ones; left are those that were there when it gave up, with err. Where only
+// such are left as may not be killed, that is a StuckError.
+func end(ctx context.Context, list func() ([]stat, error), wait func([]stat) error) (found int, left []stat, err error) {
 	known := map[stat]bool{} // without state and parent, see key
-	look := func() []stat { return withKnown(list(), known) }
+	look := func() ([]stat, error) {
+		ps, err := list()
+		if err != nil {
+			return nil, err
+		}
+		return withKnown(ps, known)
+	}
 	for {
-		present := look()
+		present, err := look()
+		if err != nil {
+			return found, nil, err
+		}
 		for {
 			fresh := slices.DeleteFunc(slices.Clone(present), func(st stat) bool { return !st.alive() || known[st.key()] })
 			if len(fresh) == 0 {
@@ -35,39 +45,49 @@ func end(ctx context.Context, list func() []stat, wait func([]stat) error) (foun
 				sendExactly(st, unix.SIGSTOP)
 			}
 			if err := ctx.Err(); err != nil {
-				return found, err
+				return found, present, err
 			}
-			present = look()
+			if present, err = look(); err != nil {
+				return found, nil, err
+			}
 		}
 		if len(present) == 0 {
-			return found, nil
+			return found, nil, nil
 		}
-		var errs []error
+		var dying, denied []stat
 		for _, st := range present {
-			errs = append(errs, sendExactly(st, unix.SIGKILL))
+			if err := sendExactly(st, unix.SIGKILL); errors.Is(err, unix.EPERM) {
+				denied = append(denied, st)
+			} else {
+				dying = append(dying, st)
+			}
 		}
-		if err := errors.Join(errs...); errors.Is(err, unix.EPERM) {
-			return found, err
+		if len(dying) == 0 {
+			return found, denied, &StuckError{PIDs: pidsOf(denied), Cause: unix.EPERM}
 		}
-		if err := wait(present); err != nil {
-			return found, err
+		if err := wait(dying); err != nil {
+			return found, present, err
 		}
 	}
 }
 
 // withKnown adds those of known that live and are not in ps: one that is exiting
 // has no environment any more.
-func withKnown(ps []stat, known map[stat]bool) []stat {
+func withKnown(ps []stat, known map[stat]bool) ([]stat, error) {
 	for k := range known {
 		same := func(st stat) bool { return st.key() == k }
 		if slices.ContainsFunc(ps, same) {
 			continue
 		}
-		if now, err := readStat(k.pid); err == nil && now.key() == k && now.alive() {
+		now, err := readStat(k.pid)
+		if err != nil && !unseen(err) {
+			return nil, err
+		}
+		if err == nil && now.key() == k && now.alive() {
 			ps = append(ps, now)
 		}
 	}
-	return ps
+	return ps, nil
 }
 
 // key is what does not change in a process's life.
@@ -110,25 +130,30 @@ func waitAny(ctx context.Context, ps []stat) error {
 // endBound is end for processes that are no children of ours, with KillBound as
 // limit and a StuckError beyond. A look at all processes takes its time, in which
 // one may be made and its parent end: only a second look in vain counts.
-func endBound(ctx context.Context, look func() []stat) (found int, err error) {
-	list := func() []stat {
-		if ps := look(); len(ps) > 0 {
-			return ps
+func endBound(ctx context.Context, look func() ([]stat, error)) (found int, err error) {
+	list := func() ([]stat, error) {
+		if ps, err := look(); err != nil || len(ps) > 0 {
+			return ps, err
 		}
 		return look()
 	}
 	bound, cancel := context.WithTimeout(ctx, KillBound)
 	defer cancel()
-	found, err = end(bound, list, func(ps []stat) error { return waitAny(bound, ps) })
+	found, left, err := end(bound, list, func(ps []stat) error { return waitAny(bound, ps) })
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		stuck := &StuckError{}
-		for _, st := range list() {
-			stuck.PIDs = append(stuck.PIDs, st.pid)
-		}
-		slices.Sort(stuck.PIDs)
-		return found, stuck
+		return found, &StuckError{PIDs: pidsOf(left)}
 	}
 	return found, err
+}
+
+// pidsOf are the numbers of processes, in order.
+func pidsOf(ps []stat) []int {
+	pids := make([]int, len(ps))
+	for i, st := range ps {
+		pids[i] = st.pid
+	}
+	slices.Sort(pids)
+	return pids
 }
 
 // stuckPIDs are those that err names, or else pid where it is one.

@@ -42,17 +42,26 @@ func (e *StartError) Temporary() bool {
 }
 
 // A StuckError names what did not die of SIGKILL within the bound, for example
-// in uninterruptible sleep. The caller must not start another incarnation beside
-// it; KillTree may be called again.
+// in uninterruptible sleep, or what this program may not kill. The caller must
+// not start another incarnation beside it; KillTree may be called again.
 type StuckError struct {
-	PIDs []int
+	PIDs  []int
+	Marks []string // by EndMarked: the identities that they, or their ancestors, bear
+	Cause error    // EPERM where it may not be killed; nil = it does not die
 }
 
-// Error is "stuck: could not kill pid 12, 13".
+// Error is "stuck: could not kill pid 12, 13", with the cause behind it.
 func (e *StuckError) Error() string {
 	pids := make([]string, len(e.PIDs))
 	for i, pid := range e.PIDs {
 		pids[i] = fmt.Sprint(pid)
 	}
-	return "stuck: could not kill pid " + strings.Join(pids, ", ")
+	text := "stuck: could not kill pid " + strings.Join(pids, ", ")
+	if e.Cause != nil {
+		text += ": " + e.Cause.Error()
+	}
+	return text
 }
+
+// Unwrap returns Cause.
+func (e *StuckError) Unwrap() error { return e.Cause }

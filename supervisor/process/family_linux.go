@@ -1,8 +1,13 @@
 package process
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"strconv"
+
+	"golang.org/x/sys/unix"
 )
 
 // A family finds the children of processes: from /proc/PID/task/*/children, at
@@ -13,11 +18,12 @@ type family struct {
 }
 
 // look prepares to find children as they are now.
-func (h *Host) look() family {
+func (h *Host) look() (family, error) {
 	if h.listed {
-		return family{}
+		return family{}, nil
 	}
-	return family{all: byParent(snapshot())}
+	all, err := snapshot()
+	return family{all: byParent(all)}, err
 }
 
 // childrenListed reports whether the kernel has the files children.
@@ -26,35 +32,47 @@ func childrenListed() bool {
 	return err == nil
 }
 
-func (f family) children(pid int) []int {
+func (f family) children(pid int) ([]int, error) {
 	if f.all != nil {
-		return f.all[pid]
+		return f.all[pid], nil
 	}
 	return childrenOf(pid)
 }
 
 // adopted are the children of our main thread, to which the kernel gives
 // orphans: it picks the first living thread of a subreaper.
-func (f family) adopted() []int {
+func (f family) adopted() ([]int, error) {
 	if f.all != nil {
-		return f.all[os.Getpid()]
+		return f.all[os.Getpid()], nil
 	}
 	return childrenOfThread("/proc/self/task/" + strconv.Itoa(os.Getpid()))
 }
 
-// snapshot reads every process.
-func snapshot() map[int]stat {
+// snapshot reads every process that this program may see. Whoever looks for what
+// lives must not take an error for nobody.
+func snapshot() (map[int]stat, error) {
 	pids, err := allPIDs()
 	if err != nil {
-		return nil
+		return nil, fmt.Errorf("list the processes: %w", err)
 	}
 	all := make(map[int]stat, len(pids))
 	for _, pid := range pids {
-		if st, err := readStat(pid); err == nil {
+		st, err := readStat(pid)
+		switch {
+		case err == nil:
 			all[pid] = st
+		case !unseen(err):
+			return nil, fmt.Errorf("look at the processes: %w", err)
 		}
 	}
-	return all
+	return all, nil
+}
+
+// unseen reports whether an error of reading /proc/PID says that the process is
+// gone, or hidden from us as another user's. Anything else, too many open files
+// for example, says nothing of the process.
+func unseen(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) || errors.Is(err, fs.ErrPermission)
 }
 
 func byParent(all map[int]stat) map[int][]int {

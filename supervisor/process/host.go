@@ -68,7 +68,8 @@ func (h *Host) EnableLimits() error { return h.enableLimits() }
 // only with the store's lock held.
 //
 // It returns how many living processes were found, once they are dead, or a
-// [*StuckError]. Nothing is found after a reboot.
+// [*StuckError]. Any other error means that it is not known whether something
+// lives. Nothing is found after a reboot.
 func (h *Host) EndLeftover(ctx context.Context, id Identity, mark, cgroup string) (found int, err error) {
 	return h.endLeftover(ctx, id, mark, cgroup)
 }
@@ -77,7 +78,8 @@ func (h *Host) EndLeftover(ctx context.Context, id Identity, mark, cgroup string
 // SOVEREIGN_PROCESS with a value for which match is true, except this program
 // and its ancestors. It finds what a supervisor started and had no time to
 // record. Call it before the first Start. match must know this store's marks; another store's workers carry the
-// variable too. Results are as of EndLeftover.
+// variable too. Results are as of EndLeftover; a StuckError names the marks of
+// what does not die.
 func (h *Host) EndMarked(ctx context.Context, match func(mark string) bool) (found int, err error) {
 	return h.endMarked(ctx, match)
 }

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -24,8 +26,11 @@ func (h *Host) endLeftover(ctx context.Context, id Identity, mark, cgroup string
 		defer func() { h.removeLeftover(l) }()
 	}
 	spared := ancestors()
-	found, err := endBound(ctx, func() []stat {
-		all := snapshot()
+	found, err := endBound(ctx, func() ([]stat, error) {
+		all, err := snapshot()
+		if err != nil {
+			return nil, err
+		}
 		var seeds []int
 		// The number counts only in the namespace it was recorded in. After a
 		// wrong start time it is a stranger's.
@@ -36,9 +41,13 @@ func (h *Host) endLeftover(ctx context.Context, id Identity, mark, cgroup string
 			seeds = append(seeds, l.pids()...)
 		}
 		if mark != "" {
-			seeds = append(seeds, withMark(all, func(m string) bool { return m == mark })...)
+			marks, err := marksIn(all, func(m string) bool { return m == mark })
+			if err != nil {
+				return nil, err
+			}
+			seeds = slices.AppendSeq(seeds, maps.Keys(marks))
 		}
-		return living(withDescendants(all, seeds, spared))
+		return living(withDescendants(all, seeds, spared)), nil
 	})
 	if err != nil || l == nil {
 		return found, err
@@ -60,24 +69,61 @@ func (h *Host) endLeftover(ctx context.Context, id Identity, mark, cgroup string
 
 func (h *Host) endMarked(ctx context.Context, match func(mark string) bool) (int, error) {
 	spared := ancestors()
-	return endBound(ctx, func() []stat {
-		all := snapshot()
-		return living(withDescendants(all, withMark(all, match), spared))
+	bearers := map[int]string{} // by PID: the mark of it, or of what it descended from when it was found
+	found, err := endBound(ctx, func() ([]stat, error) {
+		all, err := snapshot()
+		if err != nil {
+			return nil, err
+		}
+		marks, err := marksIn(all, match)
+		if err != nil {
+			return nil, err
+		}
+		present := living(withDescendants(all, slices.Collect(maps.Keys(marks)), spared))
+		for _, st := range present {
+			bearers[st.pid] = nearestMark(all, marks, st.pid)
+		}
+		return present, nil
 	})
+	if stuck, ok := errors.AsType[*StuckError](err); ok {
+		for _, pid := range stuck.PIDs {
+			if mark := bearers[pid]; !slices.Contains(stuck.Marks, mark) {
+				stuck.Marks = append(stuck.Marks, mark)
+			}
+		}
+	}
+	return found, err
 }
 
-// withMark are the processes whose SOVEREIGN_PROCESS matches.
-func withMark(all map[int]stat, match func(string) bool) []int {
-	var pids []int
+// marksIn are the values of SOVEREIGN_PROCESS that match, by the processes that
+// live with them in their environment.
+func marksIn(all map[int]stat, match func(string) bool) (map[int]string, error) {
+	marks := map[int]string{}
 	for pid, st := range all {
 		if !st.alive() {
 			continue
 		}
-		if mark, ok := markOf(pid); ok && match(mark) {
-			pids = append(pids, pid)
+		mark, ok, err := markOf(pid)
+		if err != nil {
+			return nil, fmt.Errorf("read the environment of a process: %w", err)
+		}
+		if ok && match(mark) {
+			marks[pid] = mark
 		}
 	}
-	return pids
+	return marks, nil
+}
+
+// nearestMark is the mark of pid, or of the next of its ancestors that has one.
+// Not all were read at one moment, so the way up may go in a circle.
+func nearestMark(all map[int]stat, marks map[int]string, pid int) string {
+	for range all {
+		if mark, ok := marks[pid]; ok {
+			return mark
+		}
+		pid = all[pid].ppid
+	}
+	return ""
 }
 
 // ancestors are this program and those that it descends from: a command run by
@@ -137,17 +183,21 @@ func (h *Host) removeLeftover(l *leaf) {
 // endStrays ends, at Close, what came to us as subreaper and belongs to no tree
 // that we know: it left its session and wiped its environment.
 func (h *Host) endStrays(ctx context.Context) error {
-	_, err := endBound(ctx, func() []stat {
+	_, err := endBound(ctx, func() ([]stat, error) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		f := h.look()
-		w := walk{family: f, seen: map[int]bool{}, owns: func(stat) bool { return false }}
-		for _, pid := range h.orphansLocked(f) {
+		f, err := h.look()
+		if err != nil {
+			return nil, err
+		}
+		orphans, err := h.orphansLocked(f)
+		w := walk{family: f, seen: map[int]bool{}, owns: func(stat) (bool, error) { return false, nil }, err: err}
+		for _, pid := range orphans {
 			if st, err := readStat(pid); err == nil && st.session != h.session && !h.foreign(pid) {
 				w.visit(pid, true)
 			}
 		}
-		return living(w.found)
+		return living(w.found), w.err
 	})
 	return err
 }

@@ -107,16 +107,20 @@ func (s selfIdent) with(st stat) Identity {
 //
 // In an exec the environment reads as empty, or cut short, for a moment, and a
 // process that forks and executes all the time is often there: that there is
-// none counts only when it was seen again and again outside an exec.
-func markOf(pid int) (mark string, ok bool) {
+// none counts only when it was seen again and again outside an exec. An error
+// says that it may have one.
+func markOf(pid int) (mark string, ok bool, err error) {
 	for settled, looks := 0, 0; settled < 3 && looks < 200; looks++ {
 		during := executing(pid)
 		env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+		if err != nil && !unseen(err) {
+			return "", false, err
+		}
 		if err != nil {
-			return "", false
+			return "", false, nil
 		}
 		if mark, ok = markIn(env); ok {
-			return mark, true
+			return mark, true, nil
 		}
 		if !during {
 			settled++
@@ -124,7 +128,7 @@ func markOf(pid int) (mark string, ok bool) {
 		}
 		time.Sleep(50 * time.Microsecond) // the kernel tells nobody when an exec is done
 	}
-	return "", false
+	return "", false, nil
 }
 
 // markIn finds it in the entries of an environment.
@@ -152,24 +156,28 @@ func executing(pid int) bool {
 
 // childrenOf are the direct children of all threads of pid, zombies too. While
 // children come and go some may be missed: stop the process first, or look again.
-func childrenOf(pid int) []int {
+func childrenOf(pid int) ([]int, error) {
 	dir := "/proc/" + strconv.Itoa(pid) + "/task"
 	tasks, err := os.ReadDir(dir)
-	if err != nil {
-		return nil
+	if err != nil && !unseen(err) {
+		return nil, err
 	}
 	var pids []int
 	for _, t := range tasks {
-		pids = append(pids, childrenOfThread(dir+"/"+t.Name())...)
+		more, err := childrenOfThread(dir + "/" + t.Name())
+		if err != nil {
+			return nil, err
+		}
+		pids = append(pids, more...)
 	}
-	return pids
+	return pids, nil
 }
 
 // childrenOfThread reads the file children of a folder /proc/PID/task/TID.
-func childrenOfThread(task string) []int {
+func childrenOfThread(task string) ([]int, error) {
 	b, err := os.ReadFile(task + "/children")
-	if err != nil {
-		return nil
+	if err != nil && !unseen(err) {
+		return nil, err
 	}
 	var pids []int
 	for f := range bytes.FieldsSeq(b) {
@@ -177,7 +185,7 @@ func childrenOfThread(task string) []int {
 			pids = append(pids, pid)
 		}
 	}
-	return pids
+	return pids, nil
 }
 
 // allPIDs are the numbers of all processes in our /proc.

@@ -116,7 +116,11 @@ func (h *Host) takeBehind() {
 			h.take(pid)
 		}
 	}
-	for _, pid := range h.orphans() {
+	orphans, err := h.orphans()
+	if err != nil {
+		h.log.Warn("ended orphans are left until the next child ends", "err", err)
+	}
+	for _, pid := range orphans {
 		if peek(unix.P_PID, pid) == pid {
 			h.take(pid)
 		}
@@ -181,20 +185,25 @@ func holdsPidfd(pid int) bool {
 
 // orphans are our direct children, zombies too, that Start did not make: what
 // came to us as subreaper, and perhaps what other code made on the main thread.
-func (h *Host) orphans() []int {
+func (h *Host) orphans() ([]int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.orphansLocked(h.look())
+	f, err := h.look()
+	if err != nil {
+		return nil, err
+	}
+	return h.orphansLocked(f)
 }
 
 // orphansLocked misses none while mu is held: only the reaper takes orphans
 // away, under mu, and one that comes while we read has a parent that we see.
-func (h *Host) orphansLocked(f family) []int {
+func (h *Host) orphansLocked(f family) ([]int, error) {
+	adopted, err := f.adopted()
 	var out []int
-	for _, pid := range f.adopted() {
+	for _, pid := range adopted {
 		if h.running[pid] == nil {
 			out = append(out, pid)
 		}
 	}
-	return out
+	return out, err
 }

@@ -22,8 +22,9 @@ func (p *Process) signal(sig syscall.Signal, resume bool) error {
 	if done, err := p.signalGroup(sig, resume); done {
 		return err
 	}
-	var errs []error
-	for _, st := range p.members() {
+	members, err := p.members()
+	errs := []error{err}
+	for _, st := range members {
 		errs = append(errs, sendExactly(st, sig))
 		if resume {
 			errs = append(errs, sendExactly(st, unix.SIGCONT))
@@ -73,7 +74,8 @@ func (p *Process) treeGone() bool {
 	if p.leaf != nil {
 		gone = p.leaf.empty()
 	} else {
-		gone = len(p.members()) == 0
+		members, err := p.members()
+		gone = err == nil && len(members) == 0
 	}
 	if gone {
 		p.setGone()
@@ -131,7 +133,8 @@ func (p *Process) killTree(ctx context.Context) error {
 		err = p.waitTree(bound)
 	}
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return &StuckError{PIDs: p.livingPIDs()}
+		pids, err := p.livingPIDs()
+		return &StuckError{PIDs: pids, Cause: err}
 	}
 	return err
 }
@@ -144,7 +147,7 @@ func (p *Process) kill(ctx context.Context) error {
 		}
 	}
 	var change, exited <-chan struct{}
-	_, err := end(ctx, func() []stat {
+	_, _, err := end(ctx, func() ([]stat, error) {
 		change, exited = p.host.waitReaped(), nil
 		if !p.hasExited() {
 			exited = p.exited
@@ -164,33 +167,33 @@ func (p *Process) kill(ctx context.Context) error {
 	return err
 }
 
-func (p *Process) livingPIDs() []int {
-	var pids []int
-	for _, st := range p.members() {
-		if st.alive() {
-			pids = append(pids, st.pid)
-		}
-	}
-	slices.Sort(pids)
-	return pids
+func (p *Process) livingPIDs() ([]int, error) {
+	members, err := p.members()
+	return pidsOf(living(members)), err
 }
 
-// members are the processes of the tree, zombies too. It returns none only when
-// there is none.
+// members are the processes of the tree, zombies too. It returns none without an
+// error only when there is none.
 //
 // The reaper is kept out by mu, so our direct children stay in their list even
 // when they end. A process that loses its parent while we walk comes into that
 // list: then we walk again.
-func (p *Process) members() []stat {
+func (p *Process) members() ([]stat, error) {
 	if p.leaf != nil {
-		return p.inLeaf()
+		return p.inLeaf(), nil // whether that is empty the kernel says
 	}
 	h := p.host
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for {
-		f := h.look()
-		orphans := h.orphansLocked(f)
+		f, err := h.look()
+		if err != nil {
+			return nil, err
+		}
+		orphans, err := h.orphansLocked(f)
+		if err != nil {
+			return nil, err
+		}
 		w := walk{family: f, seen: map[int]bool{}, owns: p.ownsLocked}
 		if h.running[p.id.PID] == p {
 			w.visit(p.id.PID, true)
@@ -198,8 +201,15 @@ func (p *Process) members() []stat {
 		for _, pid := range orphans {
 			w.visit(pid, false)
 		}
-		if slices.Equal(h.orphansLocked(h.look()), orphans) {
-			return w.found
+		if f, err = h.look(); err != nil {
+			return nil, err
+		}
+		again, err := h.orphansLocked(f)
+		if err != nil || w.err != nil {
+			return nil, errors.Join(err, w.err)
+		}
+		if slices.Equal(again, orphans) {
+			return w.found, nil
 		}
 	}
 }
@@ -207,23 +217,26 @@ func (p *Process) members() []stat {
 // ownsLocked reports whether a process belongs to the tree for its own sake, not
 // for its parent's. One that is just exiting can no longer be asked; it counts,
 // whosoever it was, for the moment until it is reaped.
-func (p *Process) ownsLocked(st stat) bool {
+func (p *Process) ownsLocked(st stat) (bool, error) {
 	// A session's number is not given to anybody else while the session has
 	// members; once another child has it, ours has none.
 	if other := p.host.running[p.id.PID]; other == nil || other == p {
 		if st.session == p.id.PID || st.pgrp == p.id.PID {
-			return true
+			return true, nil
 		}
 	}
 	if p.mark == "" || !st.alive() {
-		return false
+		return false, nil
 	}
-	mark, ok := p.host.markLocked(st)
+	mark, ok, err := p.host.markLocked(st)
+	if err != nil {
+		return false, err
+	}
 	if !ok {
 		now, err := readStat(st.pid)
-		return err == nil && now.exiting()
+		return err == nil && now.exiting(), nil
 	}
-	return mark == p.mark
+	return mark == p.mark, nil
 }
 
 // A marked is what was read of an orphan's environment. It can change only by an
@@ -235,15 +248,17 @@ type marked struct {
 
 // markLocked is markOf, remembered for our direct children: each tree that ends
 // asks after all of them. One that is exiting has no answer to remember.
-func (h *Host) markLocked(st stat) (mark string, ok bool) {
+func (h *Host) markLocked(st stat) (mark string, ok bool, err error) {
 	if m, known := h.marks[st.pid]; known && m.start == st.start {
-		return m.mark, m.mark != ""
+		return m.mark, m.mark != "", nil
 	}
-	mark, ok = markOf(st.pid)
+	if mark, ok, err = markOf(st.pid); err != nil {
+		return "", false, err
+	}
 	if now, err := readStat(st.pid); err == nil && now.ppid == os.Getpid() && (ok || now.alive() && !now.exiting()) {
 		h.marks[st.pid] = marked{st.start, mark}
 	}
-	return mark, ok
+	return mark, ok, nil
 }
 
 // ownsNow looks at the child itself first: while it is not reaped its number is its
@@ -258,7 +273,11 @@ func (p *Process) ownsNow(pid int) (owns, known bool) {
 	case p.leaf != nil:
 		owns = slices.Contains(p.leaf.pids(), pid)
 	default:
-		owns = slices.ContainsFunc(p.members(), func(st stat) bool { return st.pid == pid })
+		members, err := p.members()
+		if err != nil {
+			return false, false
+		}
+		owns = slices.ContainsFunc(members, func(st stat) bool { return st.pid == pid })
 	}
 	if owns {
 		return true, true
@@ -284,9 +303,10 @@ func (p *Process) inLeaf() []stat {
 // process that is owned, and all that descends from it.
 type walk struct {
 	family family
-	owns   func(stat) bool
+	owns   func(stat) (bool, error)
 	seen   map[int]bool
 	found  []stat
+	err    error // the first; some may not have been found
 }
 
 func (w *walk) visit(pid int, owned bool) {
@@ -296,12 +316,27 @@ func (w *walk) visit(pid int, owned bool) {
 	w.seen[pid] = true
 	st, err := readStat(pid)
 	if err != nil {
+		if !unseen(err) {
+			w.fail(err)
+		}
 		return
 	}
-	if owned = owned || w.owns(st); owned {
+	if !owned {
+		owned, err = w.owns(st)
+		w.fail(err)
+	}
+	if owned {
 		w.found = append(w.found, st)
 	}
-	for _, child := range w.family.children(pid) {
+	children, err := w.family.children(pid)
+	w.fail(err)
+	for _, child := range children {
 		w.visit(child, owned)
+	}
+}
+
+func (w *walk) fail(err error) {
+	if w.err == nil {
+		w.err = err
 	}
 }
