@@ -22,33 +22,35 @@ const (
 // An Actor is one entry under actors:. What makes no sense in its mode is zero,
 // save Claim, which is filled for a task as well.
 type Actor struct {
-	Name         string
-	Command      []string // argv; a string command is ["/bin/sh", "-c", string]
-	Mode         Mode
-	Replicas     int
-	Cwd          string            // absolute
-	Env          map[string]string // env over env_file
-	EnvFile      string            // absolute, "" = none; its variables are in Env
-	User         string            // "" = the supervisor's own
-	Group        string            // "" = the user's primary group
-	Umask        int               // -1 = the supervisor's own
-	Limits       Limits
-	Restart      Restart // "" in a task
-	Backoff      Backoff
-	Intensity    Intensity
-	Stop         Stop
-	Ready        *Ready        // nil = ready once started
-	Watchdog     time.Duration // 0 = off
-	After        []string
-	LeaseTTL     time.Duration
-	Timeout      time.Duration // the longest that one message may take
-	Claim        Claim
-	Retry        Retry
-	OnWorkerLost OnWorkerLost
-	Inbox        Inbox
-	Retention    Retention
-	Reclaim      Reclaim // workspace.reclaim
-	Log          Log
+	Name      string
+	Command   []string // argv; a string command is ["/bin/sh", "-c", string]
+	Mode      Mode
+	Replicas  int
+	Cwd       string            // absolute
+	Env       map[string]string // env over env_file
+	EnvFile   string            // absolute, "" = none; its variables are in Env
+	User      string            // "" = the supervisor's own
+	Group     string            // "" = the user's primary group
+	Umask     int               // -1 = the supervisor's own
+	Limits    Limits
+	Restart   Restart // "" in a task
+	Backoff   Backoff
+	Intensity Intensity
+	Stop      Stop
+	Ready     *Ready        // nil = ready once started
+	Watchdog  time.Duration // 0 = off
+	After     []string
+	LeaseTTL  time.Duration
+	Timeout   time.Duration // the longest that one message may take
+	// ProgressTimeout is the longest that a claim's progress may stay the same; 0 = off.
+	ProgressTimeout time.Duration
+	Claim           Claim
+	Retry           Retry
+	OnWorkerLost    OnWorkerLost
+	Inbox           Inbox
+	Retention       Retention
+	Reclaim         Reclaim // workspace.reclaim
+	Log             Log
 }
 
 // Limits are resource limits of each process; zero means not limited.

@@ -58,7 +58,7 @@ actors:
     retry: {max_attempts: 5, initial: 1s, max: 5m, factor: 2, jitter: 0.2}
     on_worker_lost: retry
     inbox: {limit: 100000, max_body: 1MiB}
-    retention: {done: 24h, dead: 30d, events: 7d}
+    retention: {done: 24h, dead: 30d, events: 7d, done_count: 100000, dead_count: 100000, events_count: 1000000}
     workspace: {reclaim: always}
     log: {file: true, max_size: 10MiB, keep: 3}
   w:

@@ -195,6 +195,9 @@ var messageKeys = []*key{
 	{name: "timeout", def: "10m", modes: mailboxed, kind: duration{min: moment},
 		field:   in(func(a *Actor) *time.Duration { return &a.Timeout }),
 		meaning: "The longest that one message may take; then the child is killed and the attempt failed."},
+	{name: "progress_timeout", modes: mailboxed, kind: duration{},
+		field:   in(func(a *Actor) *time.Duration { return &a.ProgressTimeout }),
+		meaning: "The longest that the progress that renew reports may stay the same; then the attempt ends as no_progress and the child is killed, however faithfully it renews. 0s is off."},
 	{name: "claim", modes: []Mode{Worker},
 		meaning: "The claim of a worker on a message.",
 		keys: []*key{

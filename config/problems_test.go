@@ -207,7 +207,7 @@ actors: {a: {command: x}}
 		text: `defaults: []
 actors: {a: {command: x}}
 `,
-		want: `actors.yaml:1:11: defaults is a list, allowed: a mapping of command, mode, replicas, cwd, env, env_file, user, group, umask, limits, restart, backoff, intensity, stop, ready, watchdog, after, lease, timeout, claim, retry, on_worker_lost, inbox, retention, workspace and log`,
+		want: `actors.yaml:1:11: defaults is a list, allowed: a mapping of command, mode, replicas, cwd, env, env_file, user, group, umask, limits, restart, backoff, intensity, stop, ready, watchdog, after, lease, timeout, progress_timeout, claim, retry, on_worker_lost, inbox, retention, workspace and log`,
 	},
 	{
 		name: "bad name, capital",
@@ -472,7 +472,7 @@ actors: {a: {command: x}}
   a: {command: x, ? [~]: 1, "": 2}
 `,
 		want: `actors.yaml:2:21: a key is a list, allowed: a word` + "\n" +
-			`actors.yaml:2:29: unknown key "", allowed: command, mode, replicas, cwd, env, env_file, user, group, umask, limits, restart, backoff, intensity, stop, ready, watchdog, after, lease, timeout, claim, retry, on_worker_lost, inbox, retention, workspace, log`,
+			`actors.yaml:2:29: unknown key "", allowed: command, mode, replicas, cwd, env, env_file, user, group, umask, limits, restart, backoff, intensity, stop, ready, watchdog, after, lease, timeout, progress_timeout, claim, retry, on_worker_lost, inbox, retention, workspace, log`,
 	},
 	{
 		name: "alias as a key",
@@ -508,7 +508,7 @@ actors: {a: {command: x}}
 		text: `actors:
   a: {command: x, retention: {elf: 1}, log: {fyla: 1}}
 `,
-		want: `actors.yaml:2:31: unknown key "elf" in retention, allowed: done, dead, events` + "\n" +
+		want: `actors.yaml:2:31: unknown key "elf" in retention, allowed: done, dead, events, done_count, dead_count, events_count` + "\n" +
 			`actors.yaml:2:46: unknown key "fyla" in log, allowed: file, max_size, keep`,
 	},
 	{

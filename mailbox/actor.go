@@ -10,6 +10,7 @@ type Actor struct {
 	Mailbox   bool // false: a daemon, nobody can send to it
 	ClaimTTL  time.Duration
 	Timeout   time.Duration // the longest one message may take; 0 = no limit
+	Progress  time.Duration // the longest that a claim's progress may stay the same; 0 = no limit
 	Auto      bool          // claims are kept while their process lives and is within Timeout
 	Retry     Retry
 	Park      bool // on_worker_lost: park

@@ -45,7 +45,7 @@ type Box struct {
 
 	hookMu    sync.RWMutex // guards the two functions below
 	onLost    func(h fence.Holder, ref Ref, reason string)
-	onOverdue func(h fence.Holder, ref Ref)
+	onOverdue func(h fence.Holder, ref Ref, why Category)
 }
 
 // Open returns the mailbox of a store without its indexes: enough to send, read
@@ -88,9 +88,10 @@ func (b *Box) OnLost(fn func(h fence.Holder, ref Ref, reason string)) {
 }
 
 // OnOverdue sets the function that is told that an auto claim has used up its
-// actor's timeout: its process is to be ended, and Leave called (P4.5). fn must
-// not block.
-func (b *Box) OnOverdue(fn func(h fence.Holder, ref Ref)) {
+// actor's timeout (why is CategoryTimeout), or that a claim's progress has stayed the
+// same for too long (CategoryNoProgress): its process is to be ended, and Leave or
+// EndTask called (P4.5). fn must not block.
+func (b *Box) OnOverdue(fn func(h fence.Holder, ref Ref, why Category)) {
 	b.hookMu.Lock()
 	defer b.hookMu.Unlock()
 	b.onOverdue = fn
@@ -108,7 +109,7 @@ func (b *Box) tellOverdue(c expiredClaim) {
 	b.hookMu.RLock()
 	defer b.hookMu.RUnlock()
 	if b.onOverdue != nil {
-		b.onOverdue(c.holder, c.ref)
+		b.onOverdue(c.holder, c.ref, c.why)
 	}
 }
 
@@ -166,7 +167,7 @@ func (b *Box) Load(ctx context.Context) error {
 
 func (r *record) hold() *hold {
 	return &hold{holder: r.holder(), token: r.claim.token, attempt: r.attempt, request: r.claim.request,
-		auto: r.claim.auto, expiresAt: r.claim.expiresAt, limitAt: r.claim.limitAt}
+		auto: r.claim.auto, expiresAt: r.claim.expiresAt, limitAt: r.claim.limitAt, staleAt: r.claim.staleAt}
 }
 
 // WallStepped says that the wall clock was set: due times are looked at anew. It

@@ -139,7 +139,7 @@ func TestRecoveryRun_TellsOfOverdueClaims(t *testing.T) {
 		box := bubble(t, dir, actor)
 		start := time.Now()
 		overdue := make(chan time.Duration, 1)
-		box.OnOverdue(func(fence.Holder, mailbox.Ref) { overdue <- time.Since(start) })
+		box.OnOverdue(func(fence.Holder, mailbox.Ref, mailbox.Category) { overdue <- time.Since(start) })
 		r := recovery.New(box, recovery.NewWorkspaces(dir), nil)
 		if _, err := r.Reconcile(t.Context()); err != nil {
 			t.Fatal(err)

@@ -257,7 +257,7 @@ func (b *Box) claimTx(tx store.Tx, h fence.Holder, id ID, request string, byID b
 		// The message of an auto claim is handed out only once its process has
 		// been ended and has left (P4.5); so is one whose lease alone is gone, and
 		// any of a process that does not die.
-		if live || !expired || b.index.withholds(rec.claim.process) || rec.claim.auto && (!leased || b.leases.Kept(rec.holder().Slot, rec.claim.lease)) {
+		if live || !expired || b.index.withholds(rec.claim.process) || (rec.claim.auto || rec.claim.stale(now)) && (!leased || b.leases.Kept(rec.holder().Slot, rec.claim.lease)) {
 			return out, notClaimable(rec, fmt.Sprintf("attempt %d holds it", rec.attempt)).Later()
 		}
 		ended, err := b.endTx(tx, rec, Outcome{Verdict: Unreported, Category: CategoryClaimExpired, ExitCode: -1, expired: true,
@@ -319,6 +319,8 @@ func (b *Box) grantTx(tx store.Tx, rec *record, h fence.Holder, request string, 
 	rec.dueAt = time.Time{}
 	rec.claim = claim{slot: h.Slot.Number, process: h.Process, lease: h.Token, token: token, startedAt: at.UTC(),
 		expiresAt: now + fence.Instant(actor.claimTTL()), auto: actor.Auto || task, request: request}
+	rec.claim.staleAt = b.staleAt(rec.to, now)
+	rec.claim.task = task
 	if !task && actor.Timeout > 0 {
 		rec.claim.limitAt = now + fence.Instant(actor.Timeout)
 		rec.claim.expiresAt = min(rec.claim.expiresAt, rec.claim.limitAt)

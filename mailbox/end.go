@@ -77,6 +77,12 @@ func (b *Box) endTx(tx store.Tx, rec *record, o Outcome, inline int, at time.Tim
 	out.ready, out.lapsesAt = children.ready, children.lapsesAt
 	out.settled.Visible, out.sent = children.ids, children.to
 
+	switch {
+	case o.Died:
+		rec.deaths++
+	case next.counted:
+		rec.deaths = 0
+	}
 	token, attempt, process, slot := rec.claim.token, rec.attempt, rec.claim.process, rec.claim.slot
 	if o.Verdict != Complete {
 		rec.failure = LastFailure{Category: o.Category, Reason: cut(reason, 512), At: at}
@@ -88,6 +94,10 @@ func (b *Box) endTx(tx store.Tx, rec *record, o Outcome, inline int, at time.Tim
 	}
 	b.eventTx(tx, Event{At: at, Kind: endKind(next), Actor: rec.to, Slot: slot, Process: process, Message: rec.id,
 		Attempt: attempt, Token: token, Category: string(o.Category), Text: cut(reason, 512)})
+	if o.Died && rec.deaths == poisonous {
+		b.eventTx(tx, Event{At: at, Kind: EventPoison, Actor: rec.to, Slot: slot, Process: process, Message: rec.id,
+			Attempt: attempt, Token: token, Category: string(o.Category), Text: poison(rec.deaths)})
+	}
 	out.ready = append(out.ready, b.moveTx(tx, rec, next.state, at)...)
 	out.purgeAt, out.state = rec.purgeAt, rec.state
 	if rec.state == New {
@@ -189,6 +199,7 @@ func (b *Box) fold(e ending) {
 	b.index.unhold(e.ref)
 	tally := b.tallies.of(e.to)
 	tally.end(e.how)
+	b.diagnose(tally, e)
 	for _, to := range e.sent {
 		b.tallies.of(to).sent.Add(1)
 	}
@@ -251,11 +262,18 @@ func (b *Box) expired(rec *record, now fence.Instant) bool {
 	if c.limitAt != 0 && now >= c.limitAt {
 		return true
 	}
+	if c.stale(now) && !c.task {
+		return true
+	}
 	if c.auto && b.leases.Kept(rec.holder().Slot, c.lease) {
 		return false
 	}
 	return now >= c.expiresAt
 }
+
+// stale reports whether c's progress has stayed the same for too long at now. A task
+// may still complete then: its supervisor observes which is first, its exit or that.
+func (c *claim) stale(now fence.Instant) bool { return c.staleAt != 0 && now >= c.staleAt }
 
 // liveTx reports whether the attempt of rec is live: unexpired, and its lease
 // token still its slot's current one (P2.3).

@@ -63,7 +63,7 @@ func drawRecord(t *rapid.T) *record {
 	r.group, r.lapsesAt, r.deaths = rapid.String().Draw(t, "group"), drawTime(t), rapid.IntRange(0, 9).Draw(t, "deaths")
 	switch r.state {
 	case Claimed:
-		r.claim = claim{staleAt: fence.Instant(rapid.SampledFrom([]int64{0, 7}).Draw(t, "stale")), slot: rapid.IntRange(1, 1000).Draw(t, "slot"), process: fence.NewProcess(), lease: 3, token: fence.Token(rapid.Uint64Range(1, 1<<53).Draw(t, "token")),
+		r.claim = claim{task: rapid.Bool().Draw(t, "task"), staleAt: fence.Instant(rapid.SampledFrom([]int64{0, 7}).Draw(t, "stale")), slot: rapid.IntRange(1, 1000).Draw(t, "slot"), process: fence.NewProcess(), lease: 3, token: fence.Token(rapid.Uint64Range(1, 1<<53).Draw(t, "token")),
 			startedAt: drawTime(t), expiresAt: fence.Instant(rapid.Int64Range(1, 1<<60).Draw(t, "expires")), limitAt: 9,
 			auto: rapid.Bool().Draw(t, "auto"), cancelled: rapid.Bool().Draw(t, "cancelled"), progress: rapid.String().Draw(t, "progress"), request: "r"}
 	case staged:

@@ -58,15 +58,21 @@ type hold struct {
 	auto      bool
 	expiresAt fence.Instant // of a manual claim, or the record's of an auto one
 	limitAt   fence.Instant // of an auto claim, 0 none
+	staleAt   fence.Instant // when its progress must have changed, 0 never
 }
 
 // wakeAt is when something must be done about h: a manual claim expires, an
-// auto claim reaches the end of its actor's timeout. 0: never.
+// auto claim reaches the end of its actor's timeout, or its progress has stayed the
+// same for too long. 0: never.
 func (h *hold) wakeAt() fence.Instant {
+	at := h.expiresAt
 	if h.auto {
-		return h.limitAt
+		at = h.limitAt
 	}
-	return h.expiresAt
+	if h.staleAt != 0 && (at == 0 || h.staleAt < at) {
+		return h.staleAt
+	}
+	return at
 }
 
 func newIndex(need func() (done func())) *index {
@@ -296,13 +302,17 @@ func (x *index) withholds(p fence.Process) bool {
 	return ok
 }
 
-// renewed says that a manual claim has been renewed.
-func (x *index) renewed(ref Ref, expiresAt fence.Instant) {
+// renewed says that a claim has been renewed, or has made progress.
+func (x *index) renewed(ref Ref, expiresAt, staleAt fence.Instant) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	// The heap keeps the earlier time; it is set right when it comes up.
 	if h := x.holds[ref.ID]; h != nil && h.token == ref.Token {
 		h.expiresAt = max(h.expiresAt, expiresAt)
+		h.staleAt = staleAt
+		if (h.place >= 0) != (h.wakeAt() != 0) {
+			x.expireAt(h)
+		}
 	}
 }
 
@@ -363,9 +373,14 @@ func (x *index) expired(now fence.Instant) (manual, overdue []expiredClaim) {
 		h := stdheap.Pop(&x.exp).(*hold)
 		x.attend()
 		c := expiredClaim{ref: Ref{ID: h.id, Token: h.token}, holder: h.holder}
-		if h.auto {
+		switch {
+		case h.staleAt != 0 && h.at == h.staleAt:
+			c.why = CategoryNoProgress
 			overdue = append(overdue, c)
-		} else {
+		case h.auto:
+			c.why = CategoryTimeout
+			overdue = append(overdue, c)
+		default:
 			manual = append(manual, c)
 		}
 	}
@@ -383,6 +398,7 @@ func (x *index) expireAgain(ref Ref) {
 type expiredClaim struct {
 	ref    Ref
 	holder fence.Holder
+	why    Category // of one whose process is to be ended
 }
 
 //lint:ignore U1000 heap calls it, through its constraint

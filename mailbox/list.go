@@ -151,7 +151,7 @@ func (b *Box) message(rec *record, c *content) Message {
 	m := Message{ID: rec.id, To: rec.to, From: c.from, Subject: c.subject, Headers: c.headers, State: rec.state,
 		Priority: rec.priority, Group: c.group, Key: c.key, Attempt: rec.attempt, Attempts: rec.attempts,
 		MaxAttempts: b.policy(rec.to).Retry.MaxAttempts, Size: len(c.body), CreatedAt: c.createdAt,
-		AvailableAt: rec.dueAt, EndedAt: rec.endedAt}
+		AvailableAt: rec.dueAt, EndedAt: rec.endedAt, Deaths: rec.deaths}
 	if rec.state == New || rec.state == Claimed {
 		m.LapsesAt = rec.lapsesAt
 	}

@@ -104,6 +104,7 @@ type Message struct {
 	EndedAt     time.Time // zero unless DONE, DEAD or PARKED
 	Claim       *Claim    // of a CLAIMED message
 	LastFailure *LastFailure
+	Deaths      int // processes that died in a row while they worked on it
 }
 
 // A Claim is the lease on a message: one attempt.
@@ -183,6 +184,7 @@ type Detail struct {
 	Result          []byte
 	ResultTruncated bool
 	Why             string // why it is not running now; "" where it is running or has ended
+	Poison          string // that it seems to kill those who work on it; "" where it does not
 	BlockedBy       ID     // of a NEW message: the one of its group that comes first, 0 none
 	Receipts        []Receipt
 }

@@ -34,6 +34,7 @@ type Outcome struct {
 	Result          []byte         // Complete; beyond 1 MiB it is cut and marked
 	ResultTruncated bool
 	ByWorker        bool
+	Died            bool // the process died by itself while it held the message
 
 	expired bool // the claim ends because its time is up
 	park    bool // Unreported: PARKED whatever the policy

@@ -43,6 +43,7 @@ type claim struct {
 	staleAt   fence.Instant // when progress must have changed, 0 = no such time
 	progress  string
 	request   string // the claim request's own name, "" = none
+	task      bool   // of a child that was started for this message
 	cancelled bool   // a person cancelled it; its process is being ended
 }
 
@@ -93,6 +94,9 @@ func (r *record) encode() []byte {
 		}
 		if r.claim.cancelled {
 			flags |= 2
+		}
+		if r.claim.task {
+			flags |= 4
 		}
 		e.byte(flags)
 		e.string(r.claim.progress)
@@ -145,6 +149,7 @@ func decodeRecord(id ID, b []byte, names func([]byte) string) (*record, error) {
 		flags := d.byte()
 		r.claim.auto = flags&1 != 0
 		r.claim.cancelled = flags&2 != 0
+		r.claim.task = flags&4 != 0
 		r.claim.progress = d.string()
 		r.claim.request = d.string()
 		if !d.bad && (r.claim.token == 0 || r.claim.expiresAt == 0) {

@@ -120,7 +120,8 @@ func (b *Box) Check(ctx context.Context, h fence.Holder, ref Ref) error {
 // Renew moves the expiry of a claim to the actor's claim ttl from now, never to
 // earlier than it was and never beyond the actor's timeout, and stores progress
 // where it is given. An auto claim needs no renewal: only progress is
-// written. Refusals as for Settle.
+// written. Progress that changes moves the end of the actor's progress timeout.
+// Refusals as for Settle.
 func (b *Box) Renew(ctx context.Context, h fence.Holder, ref Ref, progress *string) (expiresAt time.Time, remaining time.Duration, err error) {
 	var rec *record
 	now := b.leases.Now()
@@ -132,6 +133,9 @@ func (b *Box) Renew(ctx context.Context, h fence.Holder, ref Ref, progress *stri
 		old := rec.claim
 		if progress != nil {
 			rec.claim.progress = cut(printable(*progress), maxReason)
+			if rec.claim.progress != old.progress {
+				rec.claim.staleAt = b.staleAt(rec.to, now)
+			}
 		}
 		if !rec.claim.auto {
 			until := now + fence.Instant(b.policy(rec.to).claimTTL())
@@ -148,11 +152,18 @@ func (b *Box) Renew(ctx context.Context, h fence.Holder, ref Ref, progress *stri
 	if err != nil {
 		return time.Time{}, 0, b.refuse(h, ref, "renew", err)
 	}
-	if !rec.claim.auto {
-		b.index.renewed(ref, rec.claim.expiresAt)
-	}
+	b.index.renewed(ref, rec.claim.expiresAt, rec.claim.staleAt)
 	remaining = b.remaining(rec, now)
 	return b.wall().Add(remaining).UTC(), remaining, nil
+}
+
+// staleAt is when the progress of a claim must have changed that was granted, or
+// whose progress changed, at now; 0 never.
+func (b *Box) staleAt(actor string, now fence.Instant) fence.Instant {
+	if limit := b.policy(actor).Progress; limit > 0 {
+		return now + fence.Instant(limit)
+	}
+	return 0
 }
 
 // remaining is the time that is left to a claim as its worker should see it.

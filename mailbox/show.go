@@ -62,6 +62,9 @@ func (b *Box) Show(ctx context.Context, id ID) (Detail, error) {
 			}
 		}
 		d.Why = why(d.Message, b.policy(rec.to), blocks, live, b.wall())
+		if d.Poison = poison(rec.deaths); d.Poison != "" && d.Why != "" {
+			d.Why += "; " + d.Poison
+		}
 		return nil
 	})
 	return d, err

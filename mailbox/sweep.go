@@ -19,8 +19,8 @@ func (b *Box) NextExpiry() (at fence.Instant, ok bool, changed <-chan struct{}) 
 // SweepExpired ends the claims that have expired by now, as charged attempts
 // (P3.9), tells their workers, and returns them. Each is a transaction of its
 // own, and a compare-and-set: what was renewed, settled or claimed anew since it
-// was listed is left alone. Auto claims that have used up their actor's timeout
-// are not swept: OnOverdue is told, so that their process is ended first.
+// was listed is left alone. Auto claims that have used up their actor's timeout,
+// and claims without progress, are not swept: OnOverdue is told, so that their process is ended first.
 func (b *Box) SweepExpired(ctx context.Context) ([]Ref, error) {
 	manual, overdue := b.index.expired(b.leases.Now())
 	for _, c := range overdue {
@@ -82,7 +82,7 @@ func (b *Box) Sweep(ctx context.Context, ref Ref) (bool, error) {
 	}
 	switch {
 	case left != nil: // renewed, and the index does not know yet
-		b.index.renewed(ref, left.expiresAt)
+		b.index.renewed(ref, left.expiresAt, left.staleAt)
 		b.index.expireAgain(ref)
 		return false, nil
 	case end == nil: // ended

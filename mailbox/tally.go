@@ -24,6 +24,8 @@ var categories = [...]Category{CategoryCompleted, CategoryWorkerLost, CategoryEx
 type tally struct {
 	sent, claims atomic.Uint64
 	ended        atomic.Int64 // messages that ended since trim looked
+	failing      atomic.Bool  // illness knows of a message that failed
+	illness      illness
 	enough       atomic.Int64 // how many of them make it look again; 0 = none
 	ends         [len(categories)]atomic.Uint64
 }

@@ -39,7 +39,8 @@ type ActorStatus struct {
 	Mode   string       `json:"mode"`
 	State  string       `json:"state"`
 	Paused bool         `json:"paused,omitempty"`
-	Why    string       `json:"why,omitempty"` // of failed and the like
+	Why    string       `json:"why,omitempty"`  // of failed and the like
+	Sick   string       `json:"sick,omitempty"` // that many different messages in a row have failed
 	Inbox  Counts       `json:"inbox"`
 	Slots  []SlotStatus `json:"slots"`
 }

@@ -53,6 +53,7 @@ type MessageDetail struct {
 	ResultBase64    []byte    `json:"result_base64,omitempty"`
 	ResultTruncated bool      `json:"result_truncated,omitempty"`
 	Why             string    `json:"why"`                  // why it is not running
+	Poison          string    `json:"poison,omitempty"`     // that it seems to kill those who work on it
 	BlockedBy       string    `json:"blocked_by,omitempty"` // the message of its group that comes first
 	Receipts        []Receipt `json:"receipts"`
 }

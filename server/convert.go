@@ -118,6 +118,7 @@ func utc(t time.Time) time.Time {
 func detail(d mailbox.Detail) protocol.MessageDetail {
 	out := protocol.MessageDetail{Message: message(d.Message), ResultTruncated: d.ResultTruncated, Why: d.Why,
 		Receipts: make([]protocol.Receipt, len(d.Receipts))}
+	out.Poison = d.Poison
 	if d.BlockedBy != 0 {
 		out.BlockedBy = d.BlockedBy.String()
 	}

@@ -240,6 +240,7 @@ func (c *Control) status(in asking, p protocol.StatusParams) (any, error) {
 			out.Actors = append(out.Actors, protocol.ActorStatus{Actor: a.Name, State: recordedState(a)})
 		}
 		out.Actors[i].Paused = a.Paused
+		out.Actors[i].Sick = c.box.Sick(a.Name)
 		out.Actors[i].Inbox = counts(all[a.Name])
 	}
 	actors := out.Actors

@@ -15,6 +15,7 @@ const (
 	eventUnstuck       = "unstuck"        // it has died after all
 	eventLeftover      = "leftover_ended" // what a dead supervisor left was ended
 	eventTimeout       = "timeout"        // a message took too long; its process is killed
+	eventNoProgress    = "no_progress"    // the progress of a message did not change; its process is killed
 	eventWatchdog      = "watchdog"       // no sign of life; the process is killed
 	eventWithdrawn     = "withdrawn"      // a message was claimed for a slot that was stopped meanwhile, and given back
 	eventCancelling    = "cancelling"     // an operator cancelled a message that is being worked on

@@ -104,11 +104,19 @@ func (sup *Supervisor) Ready(p fence.Process) {
 }
 
 // overdue is told that a claim of a long-lived worker has used up its actor's
-// timeout: the process is killed, and the message ends as timeout.
-func (sup *Supervisor) overdue(h fence.Holder, ref mailbox.Ref) {
+// timeout: the process is killed, and the message ends as timeout; or that a claim
+// makes no progress, which ends it in the same way, as no_progress.
+func (sup *Supervisor) overdue(h fence.Holder, ref mailbox.Ref, why mailbox.Category) {
 	c := sup.living.get(h.Process)
 	if c == nil {
 		return // its end is under way
+	}
+	if why == mailbox.CategoryNoProgress {
+		limit := c.slot.spec().ProgressTimeout.String()
+		c.tellLost(ref, string(why))
+		sup.note(c, eventNoProgress, "the progress of message "+ref.ID.String()+" did not change for "+limit)
+		c.slot.condemn(c, byNoProgress, limit, ref)
+		return
 	}
 	sup.note(c, eventTimeout, "message "+ref.ID.String()+" took longer than "+c.slot.spec().Timeout.String())
 	c.slot.condemn(c, byTimeout, c.slot.spec().Timeout.String(), ref)

@@ -11,18 +11,19 @@ import (
 type cause uint8
 
 const (
-	byItself   cause = iota + 1 // it exited, or somebody else killed it
-	byStop                      // a stop, restart or shutdown asked it to, and it ended within stop.timeout
-	byForce                     // a stop, restart or shutdown, and it did not end within stop.timeout, or was hurried
-	byTimeout                   // its message took longer than the actor's timeout
-	byCancel                    // an operator cancelled a message of its
-	byWatchdog                  // it showed no sign of life
-	byUnready                   // it was not ready within ready.timeout
-	numCauses  = int(byUnready) + 1
+	byItself     cause = iota + 1 // it exited, or somebody else killed it
+	byStop                        // a stop, restart or shutdown asked it to, and it ended within stop.timeout
+	byForce                       // a stop, restart or shutdown, and it did not end within stop.timeout, or was hurried
+	byTimeout                     // its message took longer than the actor's timeout
+	byCancel                      // an operator cancelled a message of its
+	byWatchdog                    // it showed no sign of life
+	byUnready                     // it was not ready within ready.timeout
+	byNoProgress                  // a claim's progress did not change for the actor's progress_timeout
+	numCauses    = int(byNoProgress) + 1
 )
 
 var causeNames = [numCauses]string{byItself: "itself", byStop: "stop", byForce: "stop timeout", byTimeout: "timeout",
-	byCancel: "cancel", byWatchdog: "watchdog", byUnready: "not ready"}
+	byCancel: "cancel", byWatchdog: "watchdog", byUnready: "not ready", byNoProgress: "no progress"}
 
 func (c cause) String() string { return causeNames[c] }
 
@@ -62,6 +63,8 @@ func (e death) task(result []byte, cut bool) mailbox.Outcome {
 	switch e.cause {
 	case byTimeout:
 		o.Verdict, o.Category, o.Reason = mailbox.Unreported, mailbox.CategoryTimeout, e.because("not done within "+e.limit)
+	case byNoProgress:
+		o.Verdict, o.Category, o.Reason = mailbox.Unreported, mailbox.CategoryNoProgress, e.because("its progress did not change for "+e.limit)
 	case byCancel:
 		o.Verdict, o.Category, o.Reason = mailbox.Kill, mailbox.CategoryCancelled, "cancelled by an operator"
 	case byWatchdog, byUnready:
@@ -105,12 +108,14 @@ func (e death) lost() mailbox.Outcome {
 		o.Verdict, o.Category, o.Reason = mailbox.Interrupt, mailbox.CategoryInterrupted, "its worker was killed for another message, which was cancelled"
 	case byTimeout:
 		o.Reason = "its worker was killed for another message, which took longer than " + e.limit
+	case byNoProgress:
+		o.Reason = "its worker was killed for another message, whose progress did not change for " + e.limit
 	case byWatchdog:
 		o.Category, o.Reason = mailbox.CategoryNoProgress, "its worker showed no sign of life for "+e.limit
 	case byUnready:
 		o.Reason = "its worker was not ready within " + e.limit
 	default:
-		o.Reason = e.because(e.how())
+		o.Died, o.Reason = true, e.because(e.how())
 	}
 	return o
 }

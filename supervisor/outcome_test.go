@@ -54,7 +54,7 @@ func TestDeath_Task(t *testing.T) {
 // it ended; and only a stop or an operator's cancel leaves them uncharged.
 func TestDeath_LostNeverInfersSuccess(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		d := death{cause: cause(rapid.IntRange(int(byItself), int(byUnready)).Draw(t, "cause")),
+		d := death{cause: cause(rapid.IntRange(int(byItself), int(byNoProgress)).Draw(t, "cause")),
 			code: rapid.IntRange(-1, 255).Draw(t, "code"), signal: rapid.SampledFrom([]string{"", "KILL", "SEGV"}).Draw(t, "signal")}
 		about := mailbox.Ref{ID: 3, Token: 4}
 		for _, ref := range []mailbox.Ref{about, {ID: 3, Token: 5}, {ID: 9, Token: 9}} {
@@ -62,8 +62,11 @@ func TestDeath_LostNeverInfersSuccess(t *testing.T) {
 			if d.cause == byTimeout && ref == about && o.Category != mailbox.CategoryTimeout {
 				t.Fatalf("the message that took too long ended as %s", o.Category)
 			}
-			if ref == about && d.cause != byTimeout && d.cause != byCancel {
-				continue // about is set for those two only
+			if d.cause == byNoProgress && ref == about && o.Category != mailbox.CategoryNoProgress {
+				t.Fatalf("the message without progress ended as %s", o.Category)
+			}
+			if ref == about && d.cause != byTimeout && d.cause != byCancel && d.cause != byNoProgress {
+				continue // about is set for those only
 			}
 			if o.Verdict == mailbox.Complete {
 				t.Fatalf("%+v completed a message", d)

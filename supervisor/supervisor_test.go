@@ -91,7 +91,7 @@ func shell(name string, mode config.Mode, script string, change ...func(*config.
 }
 
 func recorded(a config.Actor) mailbox.Actor {
-	return mailbox.Actor{Name: a.Name, Mailbox: a.Mode != config.Daemon, ClaimTTL: a.Claim.TTL, Timeout: a.Timeout,
+	return mailbox.Actor{Name: a.Name, Mailbox: a.Mode != config.Daemon, ClaimTTL: a.Claim.TTL, Timeout: a.Timeout, Progress: a.ProgressTimeout,
 		Auto: a.Mode == config.Task || a.Claim.Renew == config.Auto,
 		Retry: mailbox.Retry{MaxAttempts: a.Retry.MaxAttempts, Initial: a.Retry.Initial, Max: a.Retry.Max,
 			Factor: a.Retry.Factor, Jitter: a.Retry.Jitter},

@@ -68,7 +68,32 @@ func TestWorker_DeathIsWorkerLost(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
+	if !strings.Contains(d.Poison, "4 processes in a row") {
+		t.Errorf("poison: %q", d.Poison)
+	}
 	w.state("w", "up")
+}
+
+// Mistake 27, cases 44 and 46: the process of a claim whose progress does not change
+// is told and killed with its tree, and the attempt ends as no_progress, also where
+// the supervisor renews and nothing else would ever end it.
+func TestWorker_NoProgress(t *testing.T) {
+	for _, mode := range []config.Mode{config.Worker, config.Task} {
+		t.Run(string(mode), func(t *testing.T) {
+			command := `echo '{"Method":"claim"}' >&3; read -r word id token body <&3; sleep 1000`
+			if mode == config.Task {
+				command = `sleep 1000`
+			}
+			w := run(t, shell("w", mode, command, func(a *config.Actor) {
+				a.ProgressTimeout = 200 * time.Millisecond
+				a.Retry.MaxAttempts = 1
+			}))
+			d := w.await(w.send("w", ""))
+			if d.State != mailbox.Dead || len(d.Receipts) != 1 || d.Receipts[0].Category != mailbox.CategoryNoProgress || !d.Receipts[0].Counted {
+				t.Fatalf("%s, %+v", d.State, d.Receipts)
+			}
+		})
+	}
 }
 
 // A claim that takes longer than `timeout` ends its process; it is timeout for

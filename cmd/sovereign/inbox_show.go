@@ -49,6 +49,7 @@ func printMessage(w io.Writer, m protocol.MessageDetail, now time.Time, width in
 		"subject", printable(m.Subject),
 		"state", stateOf(m.Message, now),
 		"why", printable(m.Why),
+		"poison", printable(m.Poison),
 		"sent", clock(m.CreatedAt, now)+", "+age(m.CreatedAt, now)+" ago",
 		"due", due(m.Message, now),
 		"expires", expires(m.Message, now),

@@ -20,6 +20,7 @@ func policy(a *config.Actor) mailbox.Actor {
 		Mailbox:  a.Mode != config.Daemon,
 		ClaimTTL: a.Claim.TTL,
 		Timeout:  a.Timeout,
+		Progress: a.ProgressTimeout,
 		// A task's claim is kept by its supervisor while its child lives.
 		Auto: a.Mode == config.Task || a.Claim.Renew == config.Auto,
 		Retry: mailbox.Retry{MaxAttempts: a.Retry.MaxAttempts, Initial: a.Retry.Initial, Max: a.Retry.Max,

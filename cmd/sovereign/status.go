@@ -94,6 +94,9 @@ func unwell(status protocol.Status) []string {
 		if a.State == stateFailed {
 			reasons = append(reasons, strings.TrimSuffix(fmt.Sprintf("%s is failed: %s", a.Actor, printable(a.Why)), ": "))
 		}
+		if a.Sick != "" {
+			reasons = append(reasons, a.Actor+" is sick: "+printable(a.Sick))
+		}
 		if a.Inbox.Dead > 0 {
 			reasons = append(reasons, fmt.Sprintf("%s has %s: sovereign inbox %s --state DEAD", a.Actor, plural(a.Inbox.Dead, "dead letter"), a.Actor))
 		}
@@ -124,6 +127,9 @@ func printStatus(w io.Writer, status protocol.Status, width int) error {
 		addActor(&t, a)
 		if a.Why != "" {
 			notes = append(notes, a.Actor+": "+printable(a.Why))
+		}
+		if a.Sick != "" {
+			notes = append(notes, a.Actor+" is sick: "+printable(a.Sick))
 		}
 		for _, s := range a.Slots {
 			if says := said(s); says != "" {
