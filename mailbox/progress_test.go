@@ -32,7 +32,11 @@ func TestRenew_ProgressMustChange(t *testing.T) {
 				overdue := make(chan told, 9)
 				start := time.Now()
 				box.OnOverdue(func(_ fence.Holder, _ mailbox.Ref, why mailbox.Category) { overdue <- told{time.Since(start), why} })
-				go func() { _ = recovery.New(box, recovery.NewWorkspaces(dir), nil).Run(t.Context()) }()
+				r := recovery.New(box, recovery.NewWorkspaces(dir), nil)
+				if _, err := r.Reconcile(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				go func() { _ = r.Run(t.Context()) }()
 				a, b := begin(t, box, 1), begin(t, box, 2)
 				id := sendTo(t, box, mailbox.Outgoing{})
 				got, err := box.Claim(t.Context(), a, mailbox.ClaimRequest{})
