@@ -17,22 +17,22 @@ import (
 // message is removed; and who has the key then finds nobody of the first alive.
 func TestTask_KeyIsTakenUntilTheTreeIsGone(t *testing.T) {
 	pids := newFifo(t)
-	w := run(t, shell("t", config.Task, `trap "" TERM; setsid sh -c 'trap "" TERM; sleep 1000' & echo $! >"$PIDS"; wait`, func(a *config.Actor) {
+	w := run(t, shell("t", config.Task, `read body; test "$body" = quick && exit 0; trap "" TERM; setsid sh -c 'trap "" TERM; sleep 1000' & echo $! >"$PIDS"; wait`, func(a *config.Actor) {
 		a.Env = map[string]string{"PIDS": pids.path}
-		a.Timeout = 500 * time.Millisecond
+		a.Timeout = 3 * time.Second // the child has to have spoken by then
 		a.Retry.MaxAttempts = 1
 	}))
-	send := func() mailbox.Sent {
+	send := func(body string) mailbox.Sent {
 		t.Helper()
-		sent, err := w.box.Send(t.Context(), mailbox.Outgoing{To: "t", Key: "k", Body: []byte("x")})
+		sent, err := w.box.Send(t.Context(), mailbox.Outgoing{To: "t", Key: "k", Body: []byte(body)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return sent
 	}
-	first := send()
+	first := send("long\n")
 	escaped := pids.pid()
-	if again := send(); !again.Duplicate || again.ID != first.ID {
+	if again := send("long\n"); !again.Duplicate || again.ID != first.ID {
 		t.Errorf("beside the living child: %+v", again)
 	}
 	if d := w.await(first.ID); d.State != mailbox.Dead || d.Receipts[0].Category != mailbox.CategoryTimeout {
@@ -41,18 +41,19 @@ func TestTask_KeyIsTakenUntilTheTreeIsGone(t *testing.T) {
 	if alive(escaped) {
 		t.Error("the message is dead, and its tree is not")
 	}
-	if again := send(); !again.Duplicate || again.ID != first.ID {
+	if again := send("long\n"); !again.Duplicate || again.ID != first.ID {
 		t.Errorf("before the message is removed: %+v", again)
 	}
 	if err := w.box.Drop(t.Context(), first.ID); err != nil {
 		t.Fatal(err)
 	}
-	second := send()
+	second := send("quick\n")
 	if second.Duplicate || second.ID == first.ID {
 		t.Errorf("with the key free: %+v", second)
 	}
-	pids.pid()
-	w.await(second.ID)
+	if d := w.await(second.ID); d.State != mailbox.Done {
+		t.Errorf("the second is %s, %+v", d.State, d.Receipts)
+	}
 }
 
 // Report 4.1 #14: an expired job was not stopped, and its retry ran beside it. The
@@ -69,15 +70,20 @@ func TestTask_RetryAfterATimeoutRunsAlone(t *testing.T) {
 		setsid sh -c 'trap "" TERM; while :; do sleep 1; done' & echo $$ $! >"$SEEN"; while :; do sleep 1; done`,
 		func(a *config.Actor) {
 			a.Env = map[string]string{"SEEN": seen}
-			a.Timeout = 2 * time.Second
-			a.Retry.MaxAttempts = 2
+			a.Timeout = time.Second
+			a.Retry.MaxAttempts = 100 // on a busy machine more of them time out
 		}))
 	d := w.await(w.send("t", ""))
 	if d.State != mailbox.Done || len(d.Result) != 0 {
 		t.Errorf("%s, %q", d.State, d.Result)
 	}
-	if len(d.Receipts) != 2 || d.Receipts[0].Category != mailbox.CategoryTimeout || d.Receipts[1].Token <= d.Receipts[0].Token {
+	if len(d.Receipts) < 2 {
 		t.Errorf("%+v", d.Receipts)
+	}
+	for i, r := range d.Receipts[1:] {
+		if before := d.Receipts[i]; before.Category != mailbox.CategoryTimeout || r.Token <= before.Token {
+			t.Errorf("%+v before %+v", before, r)
+		}
 	}
 }
 
@@ -94,9 +100,7 @@ func TestWorker_DeathIsRecoveredWithoutASuccessor(t *testing.T) {
 	if err != nil || d.State != mailbox.New || len(d.Receipts) != 1 || d.Receipts[0].Category != mailbox.CategoryWorkerLost || d.Receipts[0].Signal != "KILL" {
 		t.Fatalf("%+v, %v", d, err)
 	}
-	if s := w.sup.Status()[0].Slots[0]; s.State == "up" || s.PID != 0 {
-		t.Errorf("the slot is %+v", s)
-	}
+	w.state("w", "exited")
 	leases, err := w.box.Leases().List(t.Context())
 	if err != nil || len(leases) != 0 {
 		t.Errorf("leases %+v, %v", leases, err)
