@@ -17,6 +17,10 @@ type key struct {
 	meaning string   // one sentence, for editors and docs/actors.md
 	aka     []string // what other supervisors call it, in lower case
 
+	// live: a change holds for a process that runs, too, or for what comes after
+	// it; no new process is needed. It holds for the keys of a mapping.
+	live bool
+
 	field field
 	// present, of a mapping: whether the actor has it at all. The defaults of
 	// its keys hold only then. nil: it always has.
@@ -87,7 +91,7 @@ var processKeys = []*key{
 	{name: "mode", def: "task", kind: choice[Mode]{words: []Mode{Task, Worker, Daemon}}, aka: []string{"type", "kind"},
 		field:   in(func(a *Actor) *Mode { return &a.Mode }),
 		meaning: "task: a child per message. worker: a child that stays and claims messages. daemon: a child that is only supervised."},
-	{name: "replicas", def: "1", kind: whole[int]{1, 1024}, aka: []string{"instances", "numprocs", "count", "scale", "concurrency"},
+	{name: "replicas", live: true, def: "1", kind: whole[int]{1, 1024}, aka: []string{"instances", "numprocs", "count", "scale", "concurrency"},
 		field:   in(func(a *Actor) *int { return &a.Replicas }),
 		meaning: "The number of slots, each with a child and a lease of its own."},
 	{name: "cwd", def: ".", kind: text{what: "the path of a folder"}, aka: []string{"dir", "directory", "workdir", "working_dir", "workingdirectory"},
@@ -96,7 +100,7 @@ var processKeys = []*key{
 	{name: "env", kind: environment{}, aka: []string{"environment"},
 		field:   in(func(a *Actor) *map[string]string { return &a.Env }),
 		meaning: "Variables of the child's environment, exactly as written. They win over env_file and over what the supervisor inherited."},
-	{name: "env_file", kind: text{what: "the path of a file of NAME=VALUE lines"}, aka: []string{"environmentfile", "dotenv"},
+	{name: "env_file", live: true, kind: text{what: "the path of a file of NAME=VALUE lines"}, aka: []string{"environmentfile", "dotenv"},
 		field:   in(func(a *Actor) *string { return &a.EnvFile }),
 		meaning: "A file of NAME=VALUE lines, relative to the folder of this file."},
 	{name: "user", kind: account("user"), aka: []string{"uid"},
@@ -125,17 +129,17 @@ var processKeys = []*key{
 
 // lifeKeys say when a child is started, watched and stopped.
 var lifeKeys = []*key{
-	{name: "restart", def: "always", modes: lasting, kind: choice[Restart]{words: []Restart{Always, OnFailure, Never},
+	{name: "restart", live: true, def: "always", modes: lasting, kind: choice[Restart]{words: []Restart{Always, OnFailure, Never},
 		meant: map[string]string{"on_failure": "on-failure", "no": "never", "false": "never", "true": "always", "yes": "always", "unless-stopped": "always"}},
 		aka:     []string{"autorestart", "restart_policy"},
 		field:   in(func(a *Actor) *Restart { return &a.Restart }),
 		meaning: "Whether a child that ended by itself is started again. In a task it is retry that decides."},
-	{name: "backoff", aka: []string{"restart_delay"},
+	{name: "backoff", live: true, aka: []string{"restart_delay"},
 		meaning: "The wait before a child is started again: initial × factor^n, at most max, varied by ± jitter.",
 		keys: growth(duration{min: moment}, "100ms", "30s", func(a *Actor) *Backoff {
 			return &a.Backoff
 		})},
-	{name: "intensity", aka: []string{"startlimit", "max_restarts"},
+	{name: "intensity", live: true, aka: []string{"startlimit", "max_restarts"},
 		meaning: "More than restarts ends within the time make the slot failed, until a person starts it. In a task only children that could not be started count.",
 		keys: []*key{
 			{name: "restarts", def: "5", kind: whole[int]{0, 1_000_000},
@@ -145,7 +149,7 @@ var lifeKeys = []*key{
 				field:   in(func(a *Actor) *time.Duration { return &a.Intensity.Within }),
 				meaning: "The time in which they are counted."},
 		}},
-	{name: "stop", aka: []string{"shutdown"},
+	{name: "stop", live: true, aka: []string{"shutdown"},
 		meaning: "How a child is asked to end, and how long that may take before its whole tree is killed.",
 		keys: []*key{
 			{name: "signal", def: "TERM", kind: stopSignal, aka: []string{"stopsignal"},
@@ -171,17 +175,17 @@ var lifeKeys = []*key{
 			{name: "http", kind: text{what: "a URL of http or https", check: checkURL},
 				field:   in(func(a *Actor) *string { return &readyOf(a).HTTP }),
 				meaning: "This URL answers with a status from 200 to 399."},
-			{name: "timeout", def: "30s", kind: duration{min: moment},
+			{name: "timeout", live: true, def: "30s", kind: duration{min: moment},
 				field:   in(func(a *Actor) *time.Duration { return &readyOf(a).Timeout }),
 				meaning: "The longest that becoming ready may take; then the child is stopped."},
 		}},
-	{name: "watchdog", modes: lasting, kind: duration{}, aka: []string{"watchdogsec", "liveness"},
+	{name: "watchdog", live: true, modes: lasting, kind: duration{}, aka: []string{"watchdogsec", "liveness"},
 		field:   in(func(a *Actor) *time.Duration { return &a.Watchdog }),
 		meaning: "The child is killed when it shows no sign of life for so long: any request of a worker, a claim that waits, or WATCHDOG=1 by sd_notify. A daemon needs ready: {notify: true} for that, and has none from defaults. 0s is off."},
-	{name: "after", kind: actorList{}, aka: []string{"depends_on", "requires", "needs", "wants"},
+	{name: "after", live: true, kind: actorList{}, aka: []string{"depends_on", "requires", "needs", "wants"},
 		field:   in(func(a *Actor) *[]string { return &a.After }),
 		meaning: "Actors that must be ready before this one is started, and that are stopped after it."},
-	{name: "lease",
+	{name: "lease", live: true,
 		meaning: "The lease of a child on its slot.",
 		keys: []*key{
 			{name: "ttl", def: "30s", kind: duration{min: 100 * time.Millisecond},
@@ -192,13 +196,13 @@ var lifeKeys = []*key{
 
 // messageKeys say what happens to messages.
 var messageKeys = []*key{
-	{name: "timeout", def: "10m", modes: mailboxed, kind: duration{min: moment},
+	{name: "timeout", live: true, def: "10m", modes: mailboxed, kind: duration{min: moment},
 		field:   in(func(a *Actor) *time.Duration { return &a.Timeout }),
 		meaning: "The longest that one message may take; then the child is killed and the attempt failed."},
-	{name: "progress_timeout", modes: mailboxed, kind: duration{},
+	{name: "progress_timeout", live: true, modes: mailboxed, kind: duration{},
 		field:   in(func(a *Actor) *time.Duration { return &a.ProgressTimeout }),
 		meaning: "The longest that the progress that renew reports may stay the same; then the attempt ends as no_progress and the child is killed, however faithfully it renews. 0s is off."},
-	{name: "claim", modes: []Mode{Worker},
+	{name: "claim", live: true, modes: []Mode{Worker},
 		meaning: "The claim of a worker on a message.",
 		keys: []*key{
 			{name: "ttl", def: "60s", kind: duration{min: moment},
@@ -208,7 +212,7 @@ var messageKeys = []*key{
 				field:   in(func(a *Actor) *Renew { return &a.Claim.Renew }),
 				meaning: "auto: renewed while the process lives and is within timeout. manual: the worker renews, and a claim that it forgets expires."},
 		}},
-	{name: "retry", modes: mailboxed, aka: []string{"retries"},
+	{name: "retry", live: true, modes: mailboxed, aka: []string{"retries"},
 		meaning: "What happens to a message whose attempt failed: it waits initial × factor^n, at most max, varied by ± jitter.",
 		keys: append([]*key{
 			{name: "max_attempts", def: "5", kind: whole[int]{1, 1_000_000}, aka: []string{"attempts", "max_retries", "limit"},
@@ -217,10 +221,10 @@ var messageKeys = []*key{
 		}, growth(duration{}, "1s", "5m", func(a *Actor) *Backoff {
 			return &a.Retry.Backoff
 		})...)},
-	{name: "on_worker_lost", def: "retry", modes: mailboxed, kind: choice[OnWorkerLost]{words: []OnWorkerLost{RetryMessage, ParkMessage}},
+	{name: "on_worker_lost", live: true, def: "retry", modes: mailboxed, kind: choice[OnWorkerLost]{words: []OnWorkerLost{RetryMessage, ParkMessage}},
 		field:   in(func(a *Actor) *OnWorkerLost { return &a.OnWorkerLost }),
 		meaning: "What happens to a message whose worker did not report its outcome itself. retry: at least once. park: at most once; it waits for a person."},
-	{name: "inbox", modes: mailboxed, aka: []string{"queue", "mailbox"},
+	{name: "inbox", live: true, modes: mailboxed, aka: []string{"queue", "mailbox"},
 		meaning: "What may wait for the actor.",
 		keys: []*key{
 			{name: "limit", def: "100000", kind: whole[int64]{1, 1 << 40},
@@ -230,7 +234,7 @@ var messageKeys = []*key{
 				field:   in(func(a *Actor) *int64 { return &a.Inbox.MaxBody }),
 				meaning: "The size of one message's body; a larger one is refused."},
 		}},
-	{name: "retention",
+	{name: "retention", live: true,
 		meaning: "How long what has ended is kept, and how much of it: the oldest beyond a count are removed, a sixteenth of it at a time.",
 		keys: []*key{
 			{name: "done", def: "24h", modes: mailboxed, kind: duration{min: moment},
@@ -252,7 +256,7 @@ var messageKeys = []*key{
 				field:   in(func(a *Actor) *int64 { return &a.Retention.EventsCount }),
 				meaning: "The number of events in the journal, those of all actors together; the largest number of any actor holds."},
 		}},
-	{name: "workspace", modes: []Mode{Task},
+	{name: "workspace", live: true, modes: []Mode{Task},
 		meaning: "The empty folder of an attempt, SOVEREIGN_WORKSPACE.",
 		keys: []*key{
 			{name: "reclaim", def: "always", kind: choice[Reclaim]{words: []Reclaim{ReclaimAlways, ReclaimOnSuccess, ReclaimNever},
@@ -270,10 +274,10 @@ var outputKeys = []*key{
 			{name: "file", def: "true", kind: truth{},
 				field:   in(func(a *Actor) *bool { return &a.Log.File }),
 				meaning: "Whether it is written to a file under logs/."},
-			{name: "max_size", def: "10MiB", kind: size{max: math.MaxInt64},
+			{name: "max_size", live: true, def: "10MiB", kind: size{max: math.MaxInt64},
 				field:   in(func(a *Actor) *int64 { return &a.Log.MaxSize }),
 				meaning: "The size at which a file is rotated."},
-			{name: "keep", def: "3", kind: whole[int]{0, 1000},
+			{name: "keep", live: true, def: "3", kind: whole[int]{0, 1000},
 				field:   in(func(a *Actor) *int { return &a.Log.Keep }),
 				meaning: "How many rotated files are kept besides the current one."},
 		}},

@@ -79,11 +79,14 @@ func (b *Box) policy(actor string) Actor {
 
 // SetActors records the actors of a run or a reload. Others on record are
 // marked Removed and keep their messages. Whether an operator stopped or
-// paused an actor is kept. Unchanged records are not written.
+// paused an actor is kept. Unchanged records are not written. Up to
+// store.MaxOps changed records are one transaction; where a later step of more
+// fails, those of before are put back, and an actor that was not known stays on
+// record as Removed.
 func (b *Box) SetActors(ctx context.Context, declared []Actor) error {
 	defer b.busy.lock(actorsKey{})()
 	byName := map[string]bool{}
-	var changed []Actor
+	var changed, before []Actor
 	for _, a := range declared {
 		byName[a.Name] = true
 		if old, ok := b.actors.get(a.Name); ok {
@@ -91,19 +94,32 @@ func (b *Box) SetActors(ctx context.Context, declared []Actor) error {
 			if a == old {
 				continue
 			}
+			before = append(before, old)
+		} else {
+			unknown := a
+			unknown.Removed = true
+			before = append(before, unknown)
 		}
 		changed = append(changed, a)
 	}
 	for _, old := range b.actors.all() {
 		if !byName[old.Name] && !old.Removed {
+			before = append(before, old)
 			old.Removed = true
 			changed = append(changed, old)
 		}
 	}
-	for step := range slices.Chunk(changed, store.MaxOps/2) {
-		if err := b.putActors(ctx, step); err != nil {
-			return err
+	for done := 0; done < len(changed); done += store.MaxOps {
+		err := b.putActors(ctx, changed[done:min(done+store.MaxOps, len(changed))])
+		if err == nil {
+			continue
 		}
+		for step := range slices.Chunk(before[:done], store.MaxOps) {
+			if backErr := b.putActors(context.WithoutCancel(ctx), step); backErr != nil {
+				b.log.Error("recorded actors not put back", "err", backErr)
+			}
+		}
+		return err
 	}
 	return nil
 }

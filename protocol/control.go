@@ -150,6 +150,37 @@ type ActorParams struct {
 	Signal string `json:"signal,omitempty"`
 }
 
+// ReloadParams has the supervisor read its actors.yaml again. With DryRun it only says
+// what it would do.
+type ReloadParams struct {
+	DryRun bool `json:"dry_run,omitempty"`
+}
+
+// Reload is what a reload does, or would do. Actors that stay as they are do not appear
+// in Changes.
+type Reload struct {
+	Config    string         `json:"config"`  // path of actors.yaml
+	Applied   bool           `json:"applied"` // false for a dry run
+	Changes   []ReloadChange `json:"changes"`
+	Unchanged int            `json:"unchanged"`
+}
+
+// A ReloadChange is what a reload does about one actor: Action is add, remove, restart,
+// scale or update.
+type ReloadChange struct {
+	Actor    string   `json:"actor"`
+	Action   string   `json:"action"`
+	Keys     []string `json:"keys,omitempty"` // of actors.yaml that differ
+	Replicas Replicas `json:"replicas"`
+	Note     string   `json:"note,omitempty"` // for people
+}
+
+// Replicas are how many slots an actor has before and after.
+type Replicas struct {
+	From int `json:"from"`
+	To   int `json:"to"`
+}
+
 // EventsListParams reads the journal after a place in it. With Wait, and
 // nothing there yet, the answer comes at the next event or after that long.
 type EventsListParams struct {

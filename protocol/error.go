@@ -25,6 +25,16 @@ type ErrorData struct {
 	Why       string           `json:"why"`
 	Next      string           `json:"next"`
 	Retryable bool             `json:"retryable"`
+	Problems  []ConfigProblem  `json:"problems,omitempty"` // of an actors.yaml
+}
+
+// A ConfigProblem is one thing that is wrong with an actors.yaml, and where: Line and Column
+// from 1, 0 where the file as a whole is meant.
+type ConfigProblem struct {
+	Path    string `json:"path"`
+	Line    int    `json:"line"`
+	Column  int    `json:"column"`
+	Message string `json:"message"`
 }
 
 // ErrorOf is err as it goes over the wire. ErrorOf(nil) is nil.

@@ -42,6 +42,7 @@ const (
 	MethodActorSignal  = "actor.signal"
 	MethodActorPause   = "actor.pause"
 	MethodActorResume  = "actor.resume"
+	MethodReload       = "reload"
 	MethodShutdown     = "shutdown"
 	MethodEventsList   = "events.list"
 	MethodLeasesList   = "leases.list"

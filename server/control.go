@@ -33,6 +33,10 @@ type Supervisor interface {
 	// ReopenLogs has every log go on in a file of its name, made anew where
 	// somebody moved it.
 	ReopenLogs()
+	// Reload reads actors.yaml again and has the supervisor go by it, or with dryRun
+	// says what that would do. A file that is refused is a *config.Problems, and
+	// changes nothing.
+	Reload(ctx context.Context, dryRun bool) (protocol.Reload, error)
 	// Shutdown begins the end of the supervisor and returns at once.
 	Shutdown()
 }
@@ -118,6 +122,7 @@ var requests = map[string]request{
 	protocol.MethodActorSignal:  on((*Control).actorSignal),
 	protocol.MethodActorPause:   on((*Control).actorPause),
 	protocol.MethodActorResume:  on((*Control).actorResume),
+	protocol.MethodReload:       on((*Control).reload),
 	protocol.MethodShutdown:     on((*Control).shutdown),
 
 	protocol.MethodMetrics:     on((*Control).writeMetrics),
@@ -224,6 +229,13 @@ func (c *Control) actorSignal(in asking, p protocol.ActorParams) (any, error) {
 		return nil, noSupervisor("signal " + quoted(p.Actor))
 	}
 	return protocol.Empty{}, c.supervisor.Signal(in.run, p.Actor, p.Signal)
+}
+
+func (c *Control) reload(in asking, p protocol.ReloadParams) (any, error) {
+	if c.supervisor == nil {
+		return nil, noSupervisor("reload")
+	}
+	return c.supervisor.Reload(in.run, p.DryRun)
 }
 
 func (c *Control) shutdown(asking, protocol.Empty) (any, error) {

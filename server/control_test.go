@@ -243,7 +243,10 @@ func (o *operator) Signal(_ context.Context, a, s string) error { return o.note(
 func (o *operator) Pause(_ context.Context, a string) error     { return o.note("pause %s", a) }
 func (o *operator) Resume(_ context.Context, a string) error    { return o.note("resume %s", a) }
 func (o *operator) ReopenLogs()                                 { _ = o.note("reopen logs") }
-func (o *operator) Shutdown()                                   { _ = o.note("shutdown") }
+func (o *operator) Reload(context.Context, bool) (protocol.Reload, error) {
+	return protocol.Reload{}, o.note("reload")
+}
+func (o *operator) Shutdown() { _ = o.note("shutdown") }
 func (o *operator) Cancel(ctx context.Context, h fence.Holder, ref mailbox.Ref) error {
 	_ = o.note("cancel %s", ref.ID)
 	_, err := o.box.EndCancelled(ctx, h, ref)

@@ -46,8 +46,10 @@ func (l *living) change(fn func()) {
 	l.changed = make(chan struct{})
 }
 
-func (l *living) Alive(p fence.Process) { l.change(func() { l.alive[p]++ }) }
-func (l *living) Ready(p fence.Process) { l.change(func() { l.ready[p] = true }) }
+func (l *living) Alive(p fence.Process)                  { l.change(func() { l.alive[p]++ }) }
+func (l *living) Ready(p fence.Process)                  { l.change(func() { l.ready[p] = true }) }
+func (l *living) Draining(fence.Process) context.Context { return context.Background() }
+
 func (l *living) Claiming(p fence.Process) func() {
 	l.change(func() { l.claiming[p]++ })
 	return func() { l.change(func() { l.claiming[p]-- }) }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sovereign-run/sovereign/config"
 	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/refusal"
 )
@@ -43,7 +44,19 @@ type answer struct {
 	told   func(sent bool)
 }
 
-func refuse(err error) answer { return answer{err: protocol.ErrorOf(err)} }
+func refuse(err error) answer {
+	e := protocol.ErrorOf(err)
+	if p, ok := errors.AsType[*config.Problems](err); ok {
+		for _, one := range p.List[:min(len(p.List), maxConfigProblems)] {
+			e.Data.Problems = append(e.Data.Problems, protocol.ConfigProblem(one))
+		}
+		e.Message = p.List[0].String()
+	}
+	return answer{err: e}
+}
+
+// maxConfigProblems bounds those of an actors.yaml that one answer lists.
+const maxConfigProblems = 1000
 
 // A handler answers the requests of one connection, several at a time.
 //

@@ -23,6 +23,8 @@ type Processes interface {
 	// Claiming says that a claim of the process waits, which is a sign of life
 	// until done is called.
 	Claiming(p fence.Process) (done func())
+	// Draining returns a context that ends when the process is to claim no more.
+	Draining(p fence.Process) context.Context
 	// Ready says that the process declared itself ready.
 	Ready(p fence.Process)
 }
@@ -186,6 +188,16 @@ func (w *workers) claimFor(in doing, q mailbox.ClaimRequest) (messages []protoco
 		ctx = in.wait
 	} else if err := in.call.bulky(); err != nil {
 		return nil, nil, err
+	}
+	draining := w.processes.Draining(in.holder.Process)
+	if draining.Err() != nil {
+		return []protocol.Delivery{}, nil, nil
+	}
+	if q.Wait > 0 {
+		within, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(draining, cancel)()
+		ctx = within
 	}
 	claimed, err := w.box.Claim(ctx, in.holder, q)
 	if err != nil {

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"context"
 	"net"
 	"strconv"
 	"strings"
@@ -57,11 +58,21 @@ type child struct {
 
 	early bool // it was ready before the slot knew that it runs; owned by the slot
 
+	claims    context.Context // ends when it is to claim no more
+	endClaims context.CancelFunc
+
 	channel atomic.Pointer[Channel] // nil where there is none
 	socket  *notifySocket           // for sd_notify; nil where there is none. Not changed once it runs
 	said    atomic.Pointer[word]    // what it has said of itself there, nil = nothing
 	aliveAt atomic.Int64            // instant of the last sign of life
 	pending atomic.Int32            // requests that wait for an answer; while there are, it is alive
+}
+
+// newChild is a process that is to be made by d.
+func newChild(s *slot, d *definition, h fence.Holder) *child {
+	c := &child{slot: s, def: d, holder: h}
+	c.claims, c.endClaims = context.WithCancel(context.Background())
+	return c
 }
 
 // output is where a process's stdout and stderr go.

@@ -216,14 +216,19 @@ func (sup *Supervisor) endStuck(ctx context.Context, rec record) bool {
 }
 
 // holdLeftover keeps a slot stuck for as long as something of its last process
-// does not die.
+// does not die. One that is not declared is held if a reload ever makes it.
 func (sup *Supervisor) holdLeftover(name fence.Slot, why error) {
 	a, err := sup.actor(name.Actor)
 	if err != nil || name.Number > len(a.slots) {
 		sup.log.Error("leftover does not die", "slot", name.String(), "err", why)
+		sup.haunted[name] = why
 		return
 	}
-	s := a.slots[name.Number-1]
+	sup.hold(a.slots[name.Number-1], why)
+}
+
+// hold keeps s stuck until what a dead supervisor left of it has died.
+func (sup *Supervisor) hold(s *slot, why error) {
 	s.post(func() {
 		s.life = life{at: stuck}
 		s.history.trouble = refusal.New(refusal.Failed, why.Error(), "a dead supervisor left it",
@@ -233,7 +238,7 @@ func (sup *Supervisor) holdLeftover(name fence.Slot, why error) {
 	})
 	sup.job(func(ctx context.Context) {
 		select {
-		case <-sup.lingers[name]:
+		case <-sup.lingers[s.name]:
 		case <-ctx.Done():
 			return
 		}

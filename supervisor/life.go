@@ -36,6 +36,7 @@ const (
 	start       event = iota + 1 // somebody wants it to run
 	stop                         // somebody wants it not to run
 	restart                      // somebody wants a new process
+	retire                       // nobody wants it any more, once its process has done what it has to do
 	free                         // every actor named in `after` is ready
 	work                         // there is something to start a process for
 	spawned                      // the process was started
@@ -58,7 +59,7 @@ const (
 )
 
 var eventNames = [numEvents]string{
-	start: "start", stop: "stop", restart: "restart", free: "free", work: "work", spawned: "spawned", ready: "ready",
+	start: "start", stop: "stop", restart: "restart", retire: "retire", free: "free", work: "work", spawned: "spawned", ready: "ready",
 	exit: "exit", kill: "kill", stopTimeout: "stop timeout", unkillable: "unkillable", elapsed: "elapsed",
 	rest: "rest", again: "again", later: "later", giveUp: "give up", finish: "finish",
 }
@@ -77,6 +78,7 @@ const (
 	spawn            // make lease and process
 	giveBack         // return work that is not wanted any more
 	watch            // wait until the process is ready
+	finishUp         // have the process take no new work, and stop it once it has none
 	terminate        // ask the process to end, and start the clock of stop.timeout
 	end              // kill what is left of the tree, drain its output, record its end
 	killAgain        // send SIGKILL to the tree once more
@@ -87,7 +89,7 @@ const (
 
 var actionNames = [numActions]string{
 	nothing: "–", never: "never", await: "await", seek: "seek", recall: "recall", spawn: "spawn", giveBack: "give back",
-	watch: "watch", terminate: "terminate", end: "end", killAgain: "kill again", hold: "hold",
+	watch: "watch", finishUp: "finish up", terminate: "terminate", end: "end", killAgain: "kill again", hold: "hold",
 }
 
 func (a action) String() string { return actionNames[a] }
@@ -103,79 +105,79 @@ type step struct {
 // and ends with it. docs/states.md holds the same table.
 var table = [numStates][numEvents]step{
 	stopped: {
-		start: {waiting, await}, stop: {stopped, nothing}, restart: {waiting, await},
+		start: {waiting, await}, stop: {stopped, nothing}, restart: {waiting, await}, retire: {stopped, nothing},
 		free: {stopped, nothing}, work: {stopped, never}, spawned: {stopped, never}, ready: {stopped, nothing},
 		exit: {stopped, never}, kill: {stopped, nothing}, stopTimeout: {stopped, nothing}, unkillable: {stopped, never}, elapsed: {stopped, nothing},
 		rest: {stopped, never}, again: {stopped, never}, later: {stopped, never}, giveUp: {stopped, never}, finish: {stopped, never},
 	},
 	waiting: {
-		start: {waiting, nothing}, stop: {stopped, nothing}, restart: {waiting, nothing},
+		start: {waiting, nothing}, stop: {stopped, nothing}, restart: {waiting, nothing}, retire: {stopped, nothing},
 		free: {idle, seek}, work: {waiting, never}, spawned: {waiting, never}, ready: {waiting, nothing},
 		exit: {waiting, never}, kill: {waiting, nothing}, stopTimeout: {waiting, nothing}, unkillable: {waiting, never}, elapsed: {waiting, nothing},
 		rest: {waiting, never}, again: {waiting, never}, later: {waiting, never}, giveUp: {waiting, never}, finish: {waiting, never},
 	},
 	idle: {
-		start: {idle, nothing}, stop: {withdrawing, recall}, restart: {idle, nothing},
+		start: {idle, nothing}, stop: {withdrawing, recall}, restart: {idle, nothing}, retire: {withdrawing, recall},
 		free: {idle, nothing}, work: {spawning, spawn}, spawned: {idle, never}, ready: {idle, nothing},
 		exit: {idle, never}, kill: {idle, nothing}, stopTimeout: {idle, nothing}, unkillable: {idle, never}, elapsed: {idle, nothing},
 		rest: {stopped, nothing}, again: {waiting, await}, later: {backoff, hold}, giveUp: {failed, nothing}, finish: {idle, never},
 	},
 	withdrawing: {
-		start: {spawning, nothing}, stop: {withdrawing, nothing}, restart: {spawning, nothing},
+		start: {spawning, nothing}, stop: {withdrawing, nothing}, restart: {spawning, nothing}, retire: {withdrawing, nothing},
 		free: {withdrawing, nothing}, work: {withdrawing, giveBack}, spawned: {stopping, terminate}, ready: {withdrawing, nothing},
 		exit: {withdrawing, never}, kill: {withdrawing, nothing}, stopTimeout: {withdrawing, nothing}, unkillable: {withdrawing, never}, elapsed: {withdrawing, nothing},
 		rest: {stopped, nothing}, again: {withdrawing, never}, later: {withdrawing, never}, giveUp: {withdrawing, never}, finish: {withdrawing, never},
 	},
 	spawning: {
-		start: {spawning, nothing}, stop: {withdrawing, nothing}, restart: {spawning, nothing},
+		start: {spawning, nothing}, stop: {withdrawing, nothing}, restart: {spawning, nothing}, retire: {spawning, nothing},
 		free: {spawning, nothing}, work: {spawning, spawn}, spawned: {starting, watch}, ready: {spawning, nothing},
 		exit: {spawning, never}, kill: {spawning, nothing}, stopTimeout: {spawning, nothing}, unkillable: {spawning, never}, elapsed: {spawning, nothing},
 		rest: {stopped, nothing}, again: {waiting, await}, later: {backoff, hold}, giveUp: {failed, nothing}, finish: {spawning, never},
 	},
 	starting: {
-		start: {starting, nothing}, stop: {stopping, terminate}, restart: {stopping, terminate},
+		start: {starting, nothing}, stop: {stopping, terminate}, restart: {stopping, terminate}, retire: {starting, finishUp},
 		free: {starting, nothing}, work: {starting, never}, spawned: {starting, never}, ready: {up, nothing},
 		exit: {ending, end}, kill: {ending, end}, stopTimeout: {starting, nothing}, unkillable: {starting, never}, elapsed: {starting, nothing},
 		rest: {starting, never}, again: {starting, never}, later: {starting, never}, giveUp: {starting, never}, finish: {starting, never},
 	},
 	up: {
-		start: {up, nothing}, stop: {stopping, terminate}, restart: {stopping, terminate},
+		start: {up, nothing}, stop: {stopping, terminate}, restart: {stopping, terminate}, retire: {up, finishUp},
 		free: {up, nothing}, work: {up, never}, spawned: {up, never}, ready: {up, nothing},
 		exit: {ending, end}, kill: {ending, end}, stopTimeout: {up, nothing}, unkillable: {up, never}, elapsed: {up, nothing},
 		rest: {up, never}, again: {up, never}, later: {up, never}, giveUp: {up, never}, finish: {up, never},
 	},
 	stopping: {
-		start: {stopping, nothing}, stop: {stopping, nothing}, restart: {stopping, nothing},
+		start: {stopping, nothing}, stop: {stopping, nothing}, restart: {stopping, nothing}, retire: {stopping, nothing},
 		free: {stopping, nothing}, work: {stopping, never}, spawned: {stopping, never}, ready: {stopping, nothing},
 		exit: {ending, end}, kill: {ending, end}, stopTimeout: {ending, end}, unkillable: {stopping, never}, elapsed: {stopping, nothing},
 		rest: {stopping, never}, again: {stopping, never}, later: {stopping, never}, giveUp: {stopping, never}, finish: {stopping, never},
 	},
 	ending: {
-		start: {ending, nothing}, stop: {ending, nothing}, restart: {ending, nothing},
+		start: {ending, nothing}, stop: {ending, nothing}, restart: {ending, nothing}, retire: {ending, nothing},
 		free: {ending, nothing}, work: {ending, never}, spawned: {ending, never}, ready: {ending, nothing},
 		exit: {ending, nothing}, kill: {ending, nothing}, stopTimeout: {ending, nothing}, unkillable: {stuck, nothing}, elapsed: {ending, nothing},
 		rest: {stopped, nothing}, again: {waiting, await}, later: {backoff, hold}, giveUp: {failed, nothing}, finish: {exited, nothing},
 	},
 	backoff: {
-		start: {waiting, await}, stop: {stopped, nothing}, restart: {waiting, await},
+		start: {waiting, await}, stop: {stopped, nothing}, restart: {waiting, await}, retire: {stopped, nothing},
 		free: {backoff, nothing}, work: {backoff, never}, spawned: {backoff, never}, ready: {backoff, nothing},
 		exit: {backoff, never}, kill: {backoff, nothing}, stopTimeout: {backoff, nothing}, unkillable: {backoff, never}, elapsed: {waiting, await},
 		rest: {backoff, never}, again: {backoff, never}, later: {backoff, never}, giveUp: {backoff, never}, finish: {backoff, never},
 	},
 	failed: {
-		start: {waiting, await}, stop: {stopped, nothing}, restart: {waiting, await},
+		start: {waiting, await}, stop: {stopped, nothing}, restart: {waiting, await}, retire: {stopped, nothing},
 		free: {failed, nothing}, work: {failed, never}, spawned: {failed, never}, ready: {failed, nothing},
 		exit: {failed, never}, kill: {failed, nothing}, stopTimeout: {failed, nothing}, unkillable: {failed, never}, elapsed: {failed, nothing},
 		rest: {failed, never}, again: {failed, never}, later: {failed, never}, giveUp: {failed, never}, finish: {failed, never},
 	},
 	stuck: {
-		start: {stuck, killAgain}, stop: {stuck, killAgain}, restart: {stuck, killAgain},
+		start: {stuck, killAgain}, stop: {stuck, killAgain}, restart: {stuck, killAgain}, retire: {stuck, nothing},
 		free: {stuck, nothing}, work: {stuck, never}, spawned: {stuck, never}, ready: {stuck, nothing},
 		exit: {stuck, nothing}, kill: {stuck, killAgain}, stopTimeout: {stuck, nothing}, unkillable: {stuck, nothing}, elapsed: {stuck, nothing},
 		rest: {stopped, nothing}, again: {waiting, await}, later: {backoff, hold}, giveUp: {failed, nothing}, finish: {exited, nothing},
 	},
 	exited: {
-		start: {waiting, await}, stop: {stopped, nothing}, restart: {waiting, await},
+		start: {waiting, await}, stop: {stopped, nothing}, restart: {waiting, await}, retire: {stopped, nothing},
 		free: {exited, nothing}, work: {exited, never}, spawned: {exited, never}, ready: {exited, nothing},
 		exit: {exited, never}, kill: {exited, nothing}, stopTimeout: {exited, nothing}, unkillable: {exited, never}, elapsed: {exited, nothing},
 		rest: {exited, never}, again: {exited, never}, later: {exited, never}, giveUp: {exited, never}, finish: {exited, never},
@@ -186,7 +188,7 @@ var table = [numStates][numEvents]step{
 // nothing happens but in step's caller.
 type life struct {
 	at   state
-	want bool // somebody wants the slot to run; set by start and restart, cleared by stop
+	want bool // somebody wants the slot to run; set by start and restart, cleared by stop and retire
 }
 
 // on is the life after e, and what is to be done. Events that say what is wanted
@@ -195,7 +197,7 @@ func (l life) on(e event) (life, action) {
 	switch e {
 	case start, restart:
 		l.want = true
-	case stop:
+	case stop, retire:
 		l.want = false
 	}
 	cell := table[l.at][e]

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"context"
 	"sync"
 
 	"github.com/sovereign-run/sovereign/config"
@@ -88,6 +89,15 @@ func (sup *Supervisor) Claiming(p fence.Process) (done func()) {
 		c.aliveAt.Store(int64(sup.now()))
 		c.pending.Add(-1)
 	}
+}
+
+// Draining returns a context that ends when the living process p is to claim no more:
+// its slot goes. Of one that does not live it never ends.
+func (sup *Supervisor) Draining(p fence.Process) context.Context {
+	if c := sup.living.get(p); c != nil {
+		return c.claims
+	}
+	return context.Background()
 }
 
 // Ready says that p declared itself ready. Where its actor does not ask for that,

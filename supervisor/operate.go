@@ -33,26 +33,44 @@ func (sup *Supervisor) Restart(ctx context.Context, name string) error {
 // operate makes a wish durable, tells the slots of it, and waits until they have
 // settled.
 func (sup *Supervisor) operate(ctx context.Context, name string, wish event, record func() error) error {
-	a, err := sup.actor(name)
+	told, err := sup.tell(name, wish, record)
 	if err != nil {
 		return err
 	}
+	var problems []error
+	for _, w := range told {
+		problems = append(problems, w.wait(ctx))
+	}
+	return errors.Join(problems...)
+}
+
+// tell makes a wish durable and tells the slots of it. No reload comes in between.
+func (sup *Supervisor) tell(name string, wish event, record func() error) ([]wished, error) {
+	sup.changing.RLock()
+	defer sup.changing.RUnlock()
+	a, err := sup.actor(name)
+	if err != nil {
+		return nil, err
+	}
+	if a.removed && wish != stop {
+		return nil, refusal.New(refusal.UnknownActor, name+" is not declared any more", "it finishes what it has, and ends",
+			"declare it in actors.yaml, then run `sovereign reload`")
+	}
 	if err := sup.operable(); err != nil {
-		return err
+		return nil, err
 	}
 	if err := record(); err != nil {
-		return err
+		return nil, err
 	}
-	var mu sync.Mutex
-	var problems []error
-	each([]*actor{a}, func(s *slot) {
-		if err := s.wish(ctx, wish); err != nil {
-			mu.Lock()
-			defer mu.Unlock()
-			problems = append(problems, err)
-		}
-	})
-	return errors.Join(problems...)
+	slots := a.slots
+	if wish == stop {
+		slots = a.all()
+	}
+	out := make([]wished, len(slots))
+	for i, s := range slots {
+		out[i] = s.wish(wish)
+	}
+	return out, nil
 }
 
 // operable refuses what comes before the slots run or after they stop.
@@ -70,23 +88,59 @@ func stoppingNow() error {
 	return refusal.New(refusal.Unavailable, "the supervisor is stopping", "", "start it again").Later()
 }
 
-// wish tells the slot what is wanted and waits until it has settled.
-func (s *slot) wish(ctx context.Context, e event) error {
+// A wished is a slot that was told what is wanted.
+type wished struct {
+	slot  *slot
+	event event
+	reply chan view // nil where the slot has ended
+}
+
+// wish tells the slot what is wanted.
+func (s *slot) wish(e event) wished {
 	reply := make(chan view, 1)
-	if !s.post(func() { s.begin(e); s.settle(reply) }) {
-		if e == stop {
-			return nil
+	w := wished{slot: s, event: e}
+	if s.post(func() {
+		if s.closing && e != stop {
+			return // it ends; wait hears of that
 		}
-		return stoppingNow()
+		s.begin(e)
+		s.settle(reply)
+	}) {
+		w.reply = reply
+	}
+	return w
+}
+
+// wait returns once the slot has settled.
+func (w wished) wait(ctx context.Context) error {
+	if w.reply == nil {
+		return w.ended()
 	}
 	select {
-	case v := <-reply:
-		return s.judge(v, e)
-	case <-s.done:
-		return stoppingNow()
+	case v := <-w.reply:
+		return w.slot.judge(v, w.event)
+	case <-w.slot.done:
+		select {
+		case v := <-w.reply: // it settled, and ended with that
+			return w.slot.judge(v, w.event)
+		default:
+			return w.ended()
+		}
 	case <-ctx.Done():
-		return fmt.Errorf("%s %s: %w", e, s.name, context.Cause(ctx))
+		return fmt.Errorf("%s %s: %w", w.event, w.slot.name, context.Cause(ctx))
 	}
+}
+
+// ended is the answer for a slot that has ended.
+func (w wished) ended() error {
+	switch {
+	case w.event == stop:
+		return nil
+	case w.slot.sup.isClosing():
+		return stoppingNow()
+	}
+	return refusal.New(refusal.WrongState, w.event.String()+" "+w.slot.name.String(), "a reload has taken it away meanwhile",
+		"see `sovereign status "+w.slot.name.Actor+"`")
 }
 
 // judge is nil where the slot is as it was wished.

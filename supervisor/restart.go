@@ -10,6 +10,7 @@ type after struct {
 	started  bool // there was a process
 	success  bool // it ended by itself, with status 0
 	spent    bool // the slot has ended more often than its intensity allows
+	renewed  bool // its definition is no longer that of the slot, which is to try the new one
 	hopeless bool // the next start would fail the same way until a person repairs something
 }
 
@@ -23,14 +24,15 @@ type after struct {
 //
 // A task's message is governed by its own retry. Where it says later and the
 // slot has ended too often, it gives up. What is not wanted any more rests; what
-// was asked to end and is wanted again starts at once.
+// was asked to end and is wanted again starts at once, and so does what was
+// defined otherwise meanwhile.
 func next(mode config.Mode, policy config.Restart, a after) event {
 	switch {
 	case !a.wanted:
 		return rest
 	case a.hopeless:
 		return giveUp
-	case a.asked:
+	case a.asked, a.renewed:
 		return again
 	case !a.started:
 	case mode == config.Task:

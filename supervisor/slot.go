@@ -36,6 +36,7 @@ type slot struct {
 	opens   <-chan struct{} // the dependency that is waited for
 	cancel  func()          // ends what the state waits for: a message, readiness; nil = nothing
 	closing bool            // the supervisor stops: run returns once the slot rests
+	leaving bool            // it is not declared any more: run returns once it is stopped
 	waiters []chan<- view   // who waits for the slot to settle; each has room for one
 	counted bool            // whether it counts as ready at the gate
 	history history         // of its ends
@@ -89,7 +90,7 @@ func (s *slot) run() {
 		}
 	}
 	s.limit.off()
-	close(s.done)
+	defer close(s.done) // a successor of the slot opens the same log
 	if logs := s.logs.Load(); logs != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), drainBound)
 		defer cancel()
@@ -100,9 +101,9 @@ func (s *slot) run() {
 	}
 }
 
-// over reports whether a closing slot has come to its end.
+// over reports whether a slot that closes or leaves has come to its end.
 func (s *slot) over() bool {
-	return s.closing && (s.life.at == stopped || s.life.at == stuck)
+	return s.closing && (s.life.at == stopped || s.life.at == stuck) || s.leaving && s.life.at == stopped
 }
 
 // post has run call f, and reports whether it will: not once it has returned.
@@ -113,6 +114,16 @@ func (s *slot) post(f func()) bool {
 	case <-s.done:
 		return false
 	}
+}
+
+// call has run call f, and reports whether it has: not once run has returned.
+func (s *slot) call(f func()) bool {
+	called := make(chan struct{})
+	if !s.post(func() { defer close(called); f() }) {
+		return false
+	}
+	<-called
+	return true
 }
 
 // step takes the slot through one cell of the table.
@@ -157,6 +168,8 @@ func (s *slot) do(a action, e event, in state) {
 		s.work(a)
 	case watch:
 		s.watch()
+	case finishUp:
+		s.finishUp()
 	case terminate:
 		s.terminate()
 	case killAgain:
@@ -198,8 +211,7 @@ func (s *slot) work(a action) {
 func (s *slot) begin(e event) {
 	switch s.life.at {
 	case backoff, failed, exited, stopped:
-		s.history.budget.reset()
-		s.history.streak = 0
+		s.forgive()
 		s.history.starts = 0 // its restarts are counted anew
 	}
 	s.step(e)

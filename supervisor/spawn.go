@@ -39,7 +39,7 @@ func (s *slot) spawn(ctx context.Context, c *child, d *definition) {
 			s.post(func() { s.unspawned(d, err) })
 			return
 		}
-		c = &child{slot: s, def: d, holder: lease.Holder()}
+		c = newChild(s, d, lease.Holder())
 	}
 	if err := s.launch(ctx, c); err != nil {
 		s.unstart(ctx, c, s.event(eventSpawnFailed, err.Error()))
@@ -51,6 +51,7 @@ func (s *slot) spawn(ctx context.Context, c *child, d *definition) {
 		s.history.starts++
 		s.sup.tallies.started(s.name.Actor, c.task == nil && s.history.starts > 1)
 		s.step(spawned)
+		s.catchUp(c)
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/sovereign-run/sovereign/config"
 	"github.com/sovereign-run/sovereign/fence"
+	"github.com/sovereign-run/sovereign/mailbox"
 	"github.com/sovereign-run/sovereign/refusal"
 )
 
@@ -45,9 +46,9 @@ func (s *slot) fetch(ctx context.Context) {
 		s.cancel = nil
 		switch {
 		case err == nil && s.early():
-			s.giveBackEarly(&child{slot: s, def: s.def.Load(), holder: lease.Holder(), task: &d})
+			s.giveBackEarly(taskOf(s, lease, &d))
 		case err == nil:
-			s.child = &child{slot: s, def: s.def.Load(), holder: lease.Holder(), task: &d}
+			s.child = taskOf(s, lease, &d)
 			if s.sup.living.add(s.child) {
 				s.child.because(byCancel, "", s.child.ref())
 			}
@@ -60,9 +61,19 @@ func (s *slot) fetch(ctx context.Context) {
 	})
 }
 
-// early reports whether something that the actor comes after is not ready: it was
-// when the slot began to look for work, and has stopped since.
+func taskOf(s *slot, lease fence.Lease, d *mailbox.Delivery) *child {
+	c := newChild(s, s.def.Load(), lease.Holder())
+	c.task = d
+	return c
+}
+
+// early reports whether the slot may not start a task now, which it could when it began
+// to look for work: something that the actor comes after has stopped since, or a
+// reload has made it something else.
 func (s *slot) early() bool {
+	if s.leaving || s.spec().Mode != config.Task {
+		return true
+	}
 	name, _ := s.sup.gate.closed(s.spec().After)
 	return name != ""
 }
@@ -71,7 +82,7 @@ func (s *slot) early() bool {
 func (s *slot) giveBackEarly(c *child) {
 	s.cancel = func() {} // there is nothing to call off: the slot comes back by itself
 	s.sup.job(func(ctx context.Context) {
-		s.unstart(ctx, c, s.event(eventWithdrawn, "what it comes after is not ready"))
+		s.unstart(ctx, c, s.event(eventWithdrawn, "its actor cannot take it now"))
 		s.post(func() { s.cancel = nil; s.proceed(after{asked: true}, nil) })
 	})
 }

@@ -21,12 +21,16 @@ type view struct {
 	trouble   error
 	message   mailbox.ID
 	child     *child // for what it says of itself
+	leaving   bool
 }
 
 // ready reports whether the slot counts as ready for what comes after its actor:
 // a long-lived process that is, or has done its work; a task slot that takes
 // messages.
 func (s *slot) ready() bool {
+	if s.leaving {
+		return false
+	}
 	if s.spec().Mode == config.Task {
 		switch s.life.at {
 		case idle, spawning, starting, up, ending:
@@ -39,7 +43,7 @@ func (s *slot) ready() bool {
 
 // publish shows everybody how the slot stands now.
 func (s *slot) publish() {
-	v := &view{at: s.life.at, restarts: max(0, s.history.starts-1), trouble: s.history.trouble}
+	v := &view{at: s.life.at, restarts: max(0, s.history.starts-1), trouble: s.history.trouble, leaving: s.leaving}
 	if s.spec().Mode == config.Task {
 		v.restarts = 0
 	}
@@ -139,6 +143,9 @@ func (s *slot) status(v *view, now time.Time) SlotStatus {
 	if v.trouble != nil {
 		r := refusal.Of(v.trouble)
 		st.Why, st.Next = r.Error(), r.Next
+	}
+	if v.leaving && v.trouble == nil {
+		st.Why, st.Next = "it is not declared any more, and finishes what it has", "sovereign stop "+s.name.Actor
 	}
 	switch v.at {
 	case failed:

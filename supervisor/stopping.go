@@ -93,7 +93,9 @@ func (s *slot) gone(c *child, held []mailbox.Ref) {
 	s.history.success = e.cause == byItself && e.code == 0
 	s.history.streak.ran(s.spec().Backoff, time.Duration(now-c.startedAt))
 	a := after{started: true, success: s.history.success, asked: e.cause == byStop || e.cause == byForce || e.cause == byCancel}
-	if c.task == nil && !a.asked {
+	if a.renewed = s.outdated(c.def); a.renewed {
+		s.forgive()
+	} else if c.task == nil && !a.asked {
 		a.spent = s.history.budget.count(s.spec().Intensity, now, held)
 	}
 	var trouble error
@@ -111,7 +113,7 @@ func (s *slot) gone(c *child, held []mailbox.Ref) {
 func (s *slot) unspawned(d *definition, err error) {
 	s.child = nil
 	a, err := s.refused(err)
-	if !a.hopeless {
+	if a.renewed = s.outdated(d); !a.hopeless && !a.renewed {
 		a.spent = s.history.budget.count(s.spec().Intensity, s.sup.now(), nil)
 	}
 	s.proceed(a, err)

@@ -57,8 +57,10 @@ type Supervisor struct {
 	base    context.Context // of all jobs; it ends when Run returns
 	endBase context.CancelFunc
 	jobs    jobs
-	running chan struct{} // closed once the slots run
-	closing chan struct{} // closed when everything is to stop
+	running chan struct{}        // closed once the slots run
+	closing chan struct{}        // closed when everything is to stop
+	haunted map[fence.Slot]error // slots that are not declared and of which something lives; whoever holds changing uses it
+	slots   sync.WaitGroup       // the goroutines of the slots
 	closed  sync.Once
 	hurried atomic.Bool
 
@@ -75,7 +77,7 @@ func New(actors []config.Actor, box *mailbox.Box, rec *recovery.Recovery, host *
 	}
 	sup := &Supervisor{box: box, recovery: rec, host: host, attacher: o.Attacher, console: o.Console, log: o.Log,
 		data: o.Data, socket: o.Socket, lost: o.Failed, records: records(filepath.Join(o.Data, "runs", "live")),
-		living: newLiving(), tallies: newTallies(), pace: newPace(), running: make(chan struct{}), closing: make(chan struct{}), fatal: make(chan struct{})}
+		living: newLiving(), tallies: newTallies(), haunted: map[fence.Slot]error{}, pace: newPace(), running: make(chan struct{}), closing: make(chan struct{}), fatal: make(chan struct{})}
 	sup.base, sup.endBase = context.WithCancel(context.Background())
 	sup.environ = overlay(inherited(o.Environ))
 	var fleet []*actor
@@ -108,16 +110,15 @@ func (sup *Supervisor) Run(ctx context.Context) error {
 	sup.box.OnLost(sup.claimLost)
 	sup.box.Note(mailbox.Event{Kind: eventSupervisorUp})
 
-	var slots sync.WaitGroup
 	for _, a := range sup.actors() {
 		for _, s := range a.slots {
-			slots.Go(s.run)
+			sup.own(s)
 		}
 	}
 	for slot, err := range stuck {
 		sup.holdLeftover(slot, err)
 	}
-	wanted := sup.wanted()
+	wanted := sup.wanted(sup.Declared())
 	for _, a := range sup.actors() {
 		if wanted[a.name()] && !sup.isClosing() {
 			for _, s := range a.slots {
@@ -140,7 +141,7 @@ func (sup *Supervisor) Run(ctx context.Context) error {
 		sup.Hurry()
 	}
 	sup.stopAll()
-	slots.Wait()
+	sup.slots.Wait()
 	sup.box.Note(mailbox.Event{Kind: eventSupervisorEnd})
 	sup.jobs.close()
 	sup.endBase()
@@ -164,15 +165,15 @@ func (sup *Supervisor) prepare() error {
 	return nil
 }
 
-// wanted are the actors that nobody has stopped.
-func (sup *Supervisor) wanted() map[string]bool {
+// wanted are those of actors that nobody has stopped.
+func (sup *Supervisor) wanted(actors []config.Actor) map[string]bool {
 	stoppedNow := map[string]bool{}
 	for _, a := range sup.box.Actors() {
 		stoppedNow[a.Name] = a.Stopped
 	}
 	out := map[string]bool{}
-	for _, a := range sup.actors() {
-		out[a.name()] = !stoppedNow[a.name()]
+	for i := range actors {
+		out[actors[i].Name] = !stoppedNow[actors[i].Name]
 	}
 	return out
 }

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sovereign-run/sovereign/config"
 	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/refusal"
 )
@@ -61,6 +62,8 @@ func (c *client) answer(id protocol.ID, result any) error {
 		switch {
 		case line.ID != id && line.ID != protocol.Null:
 			continue
+		case line.Error != nil && len(line.Error.Data.Problems) > 0:
+			return problemsOf(line.Error.Data.Problems)
 		case line.Error != nil:
 			return line.Error.Refusal()
 		case result == nil:
@@ -68,6 +71,15 @@ func (c *client) answer(id protocol.ID, result any) error {
 		}
 		return json.Unmarshal(line.Result, result)
 	}
+}
+
+// problemsOf is what is wrong with an actors.yaml, as if it had been read here.
+func problemsOf(list []protocol.ConfigProblem) error {
+	p := &config.Problems{List: make([]config.Problem, len(list))}
+	for i, one := range list {
+		p.List[i] = config.Problem(one)
+	}
+	return p
 }
 
 // explain says in words what went wrong with the connection; refusals are left

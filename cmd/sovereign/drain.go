@@ -20,7 +20,7 @@ var errDrained = errors.New("drained")
 // errDrained, or a refusal where any became DEAD or PARKED since the run began, or where
 // what is left belongs to actors that nobody works for. When ctx ends first it
 // returns ctx's cause.
-func untilDrained(ctx context.Context, box *mailbox.Box, sup *supervisor.Supervisor, since uint64, actors []config.Actor) error {
+func untilDrained(ctx context.Context, box *mailbox.Box, sup *supervisor.Supervisor, since uint64) error {
 	select {
 	case <-sup.Recovered():
 	case <-ctx.Done():
@@ -48,6 +48,7 @@ func untilDrained(ctx context.Context, box *mailbox.Box, sup *supervisor.Supervi
 		if err != nil {
 			return err
 		}
+		actors := sup.Declared()
 		done, idle := drained(actors, counts, blocked(actors, box.Actors(), sup.Status()))
 		if done {
 			return drainVerdict(gaveUp, idle)

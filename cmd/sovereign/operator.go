@@ -15,6 +15,7 @@ import (
 // An operator is a running supervisor as people ask it (server.Supervisor).
 type operator struct {
 	*supervisor.Supervisor
+	reloads *reloader
 	box     *mailbox.Box
 	config  string // path of actors.yaml
 	started time.Time
@@ -64,6 +65,11 @@ func (o operator) noted(err error, kind, actor string) error {
 		o.box.Note(mailbox.Event{Kind: kind, Actor: actor, Text: "by an operator"})
 	}
 	return err
+}
+
+// Reload has the supervisor go by its file as it is now.
+func (o operator) Reload(ctx context.Context, dryRun bool) (protocol.Reload, error) {
+	return o.reloads.Reload(ctx, dryRun)
 }
 
 // Cancel ends a running attempt that the mailbox has marked cancelled.

@@ -18,7 +18,7 @@ const lookAgain = 50 * time.Microsecond
 
 // tellService tells the service manager once that all actors are up, then waits
 // for ctx to end, and returns its cause.
-func tellService(ctx context.Context, service notifier, box *mailbox.Box, sup *supervisor.Supervisor, actors []config.Actor, log *slog.Logger) error {
+func tellService(ctx context.Context, service notifier, box *mailbox.Box, sup *supervisor.Supervisor, log *slog.Logger) error {
 	select {
 	case <-sup.Recovered():
 	case <-ctx.Done():
@@ -27,7 +27,7 @@ func tellService(ctx context.Context, service notifier, box *mailbox.Box, sup *s
 	for {
 		changed := sup.Changes()
 		status := sup.Status()
-		if allUp(status, blocked(actors, box.Actors(), status)) {
+		if allUp(status, blocked(sup.Declared(), box.Actors(), status)) {
 			if err := service.tell(fmt.Sprintf("READY=1\nSTATUS=%s", plural(int64(len(status)), "actor"))); err != nil {
 				log.Warn("service manager not told", "err", err)
 			}

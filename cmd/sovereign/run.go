@@ -7,11 +7,9 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
-	"github.com/sovereign-run/sovereign/config"
 	"github.com/sovereign-run/sovereign/store/bolt"
 )
 
@@ -35,7 +33,8 @@ the store's folder.
 SIGINT (Ctrl-C), SIGTERM and SIGHUP (the terminal was closed) stop everything in
 order: workers are told, given their stop.timeout, then killed with all that they
 started; the exit status is 0. A second SIGINT or SIGTERM kills at once. Under nohup
-SIGHUP stays ignored.
+SIGHUP stays ignored. A service has the file read again by SIGHUP instead, as by
+reload: one that NOTIFY_SOCKET was given to, or that has no terminal.
 
 What a supervisor that was killed left behind is ended and recovered before
 anything is started. With --drain it ends once no declared actor has a message
@@ -60,15 +59,15 @@ func (o runOptions) run(ctx context.Context, io streams, path string) (err error
 	if err != nil {
 		return err
 	}
-	file, err := config.Load(path)
+	from, err := sourceOf(path, o.data)
 	if err != nil {
 		return err
 	}
-	if o.data != "" {
-		if file.Data, err = filepath.Abs(o.data); err != nil {
-			return fmt.Errorf("find the store: %w", err)
-		}
+	file, err := from.load()
+	if err != nil {
+		return err
 	}
+	from.path = file.Path // whatever the working directory becomes
 	if locate(file.Data, os.Getenv).inherited.Process != "" {
 		return orphaned(nil)
 	}
@@ -77,7 +76,7 @@ func (o runOptions) run(ctx context.Context, io streams, path string) (err error
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	return o.serve(ctx, io, file, db, log)
+	return o.serve(ctx, io, file, from, db, log)
 }
 
 // logger is the log of the supervisor itself.

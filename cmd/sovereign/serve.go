@@ -24,9 +24,9 @@ import (
 // serve builds every part of a supervisor once, in the order in which they depend
 // on each other, and runs them until the first is to stop. When it returns,
 // nothing runs any more. It returns nil after a signal or a shutdown.
-func (o runOptions) serve(ctx context.Context, io streams, file *config.File, db *bolt.DB, log *slog.Logger) (err error) {
+func (o runOptions) serve(ctx context.Context, io streams, file *config.File, from source, db *bolt.DB, log *slog.Logger) (err error) {
 	service := takeNotifier()
-	signals := catchSignals() // before the host, which no longer knows what was ignored
+	signals := catchSignals(service.socket != "" || !hasTerminal()) // before the host, which no longer knows what was ignored
 	defer signals.stop()
 
 	var box *mailbox.Box
@@ -86,7 +86,8 @@ func (o runOptions) serve(ctx context.Context, io streams, file *config.File, db
 	wires := &channels{}
 	sup := supervisor.New(file.Actors, box, rec, host, supervisor.Options{Data: file.Data, Socket: workerSocket.Path(),
 		Attacher: wires, Console: console, Environ: os.Environ(), Failed: db.Failed(), Log: log})
-	people := operator{Supervisor: sup, box: box, config: file.Path, started: time.Now()}
+	reloads := &reloader{source: from, data: file.Data, sup: sup, box: box, log: log}
+	people := operator{Supervisor: sup, reloads: reloads, box: box, config: file.Path, started: time.Now()}
 	control := server.NewControl(box, people, thisBuild().Version, file.Data).WithStorage(db)
 	wires.server = server.New(box, control, sup, log)
 	readings := liveMetrics(db, box, control, sup, wires.server)
@@ -136,16 +137,20 @@ func (o runOptions) serve(ctx context.Context, io streams, file *config.File, db
 	{ // The first signal stops; the second one, until the end, hurries.
 		g.Add(func() error { return signals.first(io.err, sup.Hurry) }, func(error) { signals.release() })
 	}
+	{ // A service is told by SIGHUP that its file has changed.
+		waiting, stop := context.WithCancel(ctx)
+		g.Add(func() error { return reloads.onHangup(waiting, signals.reload) }, func(error) { stop() })
+	}
 	{ // The service manager is told that all is up, and that it ends.
 		watching, stop := context.WithCancel(ctx)
-		g.Add(func() error { return tellService(watching, service, box, sup, file.Actors, log) }, func(error) {
+		g.Add(func() error { return tellService(watching, service, box, sup, log) }, func(error) {
 			stop()
 			_ = service.tell("STOPPING=1")
 		})
 	}
 	if o.drain {
 		watching, stop := context.WithCancel(ctx)
-		g.Add(func() error { return untilDrained(watching, box, sup, since, file.Actors) }, func(error) { stop() })
+		g.Add(func() error { return untilDrained(watching, box, sup, since) }, func(error) { stop() })
 	}
 	err = g.Run()
 	if failure = unlessAsked(failure); failure != nil {

@@ -14,24 +14,40 @@ import (
 var errStopped = errors.New("stopped by a signal")
 
 // interruptions are the signals that stop a run. SIGHUP, the end of the terminal,
-// is one of them, unless it was ignored when the program started (nohup).
+// is one of them, unless it was ignored when the program started (nohup). To a service
+// it says that its file has changed.
 type interruptions struct {
 	got      chan os.Signal
 	broken   chan os.Signal // SIGPIPE, which nobody reads: a closed terminal ends no supervisor
+	reload   chan os.Signal // SIGHUP, of a service; a second one before the first is taken says no more
 	released chan struct{}
 	once     sync.Once
 	hurrying sync.WaitGroup
 }
 
-func catchSignals() *interruptions {
-	i := &interruptions{got: make(chan os.Signal, 8), broken: make(chan os.Signal, 1), released: make(chan struct{})}
+func catchSignals(service bool) *interruptions {
+	i := &interruptions{got: make(chan os.Signal, 8), broken: make(chan os.Signal, 1), reload: make(chan os.Signal, 1), released: make(chan struct{})}
 	stops := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) {
+	switch {
+	case signal.Ignored(syscall.SIGHUP):
+	case service:
+		signal.Notify(i.reload, syscall.SIGHUP)
+	default:
 		stops = append(stops, syscall.SIGHUP)
 	}
 	signal.Notify(i.got, stops...)
 	signal.Notify(i.broken, syscall.SIGPIPE)
 	return i
+}
+
+// hasTerminal says whether the program has a terminal whose end would be told by SIGHUP.
+func hasTerminal() bool {
+	tty, err := os.OpenFile("/dev/tty", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		return false
+	}
+	_ = tty.Close()
+	return true
 }
 
 // first waits for the first signal, says what a second one does, and returns
@@ -76,6 +92,7 @@ func (i *interruptions) release() { i.once.Do(func() { close(i.released) }) }
 func (i *interruptions) stop() {
 	signal.Stop(i.got)
 	signal.Stop(i.broken)
+	signal.Stop(i.reload)
 	close(i.got)
 	i.hurrying.Wait()
 }

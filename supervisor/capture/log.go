@@ -149,6 +149,17 @@ func (l *Log) Kept() int64 {
 	return l.queue.keptBytes()
 }
 
+// Limit changes how much of the output is kept, from the next line on: MaxSize and
+// Keep of [Options].
+func (l *Log) Limit(maxSize int64, keep int) {
+	if maxSize <= 0 {
+		maxSize = defaultMaxSize
+	}
+	if l.queue != nil {
+		l.queue.limit(maxSize, keep)
+	}
+}
+
 // Lost is how many bytes of output the file did not get, since Open.
 func (l *Log) Lost() int64 {
 	if l.queue == nil {

@@ -35,11 +35,18 @@ type queue struct {
 	choked   bool          // mu guards; a wait for room was in vain, and no write has succeeded since
 	room     chan struct{} // mu guards; closed when data was taken or writing ended
 	fresh    bool          // mu guards; open the file anew
+	limits   *limits       // mu guards; of the file, from now on; nil = as they are
 	closed   bool          // mu guards
 	kept     int64         // mu guards
 	lost     int64         // mu guards
 	untold   int64         // mu guards; of lost, what no note in the file says yet
 	err      error         // mu guards; of the last write
+}
+
+// limits are how much a file keeps.
+type limits struct {
+	maxSize int64
+	keep    int
 }
 
 func newQueue(f *file) *queue { return &queue{file: f, room: make(chan struct{})} }
@@ -109,11 +116,16 @@ func (q *queue) write() {
 		q.data, q.segments = nil, nil
 		fresh := q.fresh
 		q.fresh = false
+		limits := q.limits
+		q.limits = nil
 		q.wakeLocked()
 		q.mu.Unlock()
 
 		if fresh {
 			q.file.reopen()
+		}
+		if limits != nil {
+			q.file.maxSize, q.file.keep = limits.maxSize, limits.keep
 		}
 		told, lost, err := q.file.write(data, segments, untold, cause)
 
@@ -158,6 +170,12 @@ func (q *queue) reopen() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.fresh = true
+}
+
+func (q *queue) limit(maxSize int64, keep int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.limits = &limits{maxSize, keep}
 }
 
 func (q *queue) lostBytes() int64 {
