@@ -55,7 +55,6 @@ func (l life) adopt(a adoption) []event {
 func (s *slot) adopt(d *definition, wanted bool) {
 	old := s.def.Load()
 	s.def.Store(d)
-	drained := s.leaving
 	if s.leaving {
 		s.leaving = false
 		if wanted {
@@ -63,7 +62,7 @@ func (s *slot) adopt(d *definition, wanted bool) {
 		}
 	}
 	a := adoption{changed: d != old, renewed: d.process != old.process, remade: d.spec.Mode != old.spec.Mode,
-		task: s.child != nil && s.child.task != nil, drained: drained,
+		task: s.child != nil && s.child.task != nil, drained: s.child.drained(),
 		runs: next(d.spec.Mode, d.spec.Restart, after{wanted: true, started: true, success: s.history.success}) != finish}
 	if a.renewed {
 		s.forgive()
@@ -92,6 +91,16 @@ func (s *slot) adoptPolicy() {
 	}
 }
 
+// wanted is the event for a slot that somebody wants to run: a start, or a restart where
+// a process lives that is none to keep: one that was told to take no new work, or that
+// is outdated.
+func (l life) wanted(drained, outdated, task bool) event {
+	if (l.at == starting || l.at == up) && (drained || outdated) && !task {
+		return restart
+	}
+	return start
+}
+
 // forgive forgets how often the slot has ended: what has ended is not what is
 // started next.
 func (s *slot) forgive() {
@@ -109,9 +118,9 @@ func (s *slot) retire() {
 // catchUp does what a reload asks for that came while c was being made.
 func (s *slot) catchUp(c *child) {
 	switch {
-	case s.leaving && !s.life.want:
+	case !s.life.want:
 		s.step(retire)
-	case s.life.want && s.outdated(c.def) && c.task == nil:
+	case s.outdated(c.def) && c.task == nil:
 		s.step(restart)
 	}
 }

@@ -75,6 +75,9 @@ func newChild(s *slot, d *definition, h fence.Holder) *child {
 	return c
 }
 
+// drained reports whether the child was told to take no new work; nil was not.
+func (c *child) drained() bool { return c != nil && c.claims.Err() != nil }
+
 // output is where a process's stdout and stderr go.
 type output struct {
 	tail   capture.Tail

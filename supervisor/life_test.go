@@ -129,7 +129,18 @@ type scene struct {
 	doomed   bool // the process has to end at once
 	jammed   bool // its tree does not die
 	broken   bool // the supervisor stops for an error
+
+	def       int  // number of the definition that the slot lives by
+	mode      int  // … and its mode: 0 = task
+	leaving   bool // it is not declared any more
+	early     bool // work is being given back before it was taken on
+	making    made // what the spawn under way makes
+	child     made // what lives
+	finishing bool // the process was told to take no new work
 }
+
+// A made is what a process was started by.
+type made struct{ def, mode int }
 
 func (sc *scene) step(t *rapid.T, e event) {
 	before := sc.life
@@ -144,8 +155,12 @@ func (sc *scene) step(t *rapid.T, e event) {
 	case await:
 		sc.awaiting = true
 	case seek:
-		if sc.fetching {
+		if sc.fetching || sc.early {
 			t.Fatal("two fetches")
+		}
+		if sc.mode != 0 {
+			sc.step(t, work)
+			return
 		}
 		sc.fetching, sc.recalled = true, false
 	case recall:
@@ -157,6 +172,9 @@ func (sc *scene) step(t *rapid.T, e event) {
 			t.Fatal("a spawn beside a spawn or a living process")
 		}
 		sc.spawning = true
+		sc.making = made{sc.def, sc.mode}
+	case finishUp:
+		sc.finishing = true
 	case terminate:
 		sc.asked = true
 	case end:
@@ -216,13 +234,17 @@ func (sc *scene) possible() (out []happening) {
 		}
 	}
 	for _, e := range []event{start, stop, restart, ready, stopTimeout} {
-		add(true, e.String(), func(t *rapid.T) { sc.step(t, e) })
+		add(!sc.leaving || e != start && e != restart, e.String(), func(t *rapid.T) { sc.begin(t, e) })
 	}
+	add(true, "reload", func(t *rapid.T) { sc.adopt(t, sc.random.IntN(4), sc.random.IntN(2) == 0) })
+	add(!sc.leaving, "removed", func(t *rapid.T) { sc.leaving = true; sc.step(t, retire) })
+	add(sc.finishing && sc.child.mode != 0 && !sc.life.want, "holds nothing", func(t *rapid.T) { sc.step(t, stop) })
 	add(!sc.broken, "break", func(t *rapid.T) { sc.broken = sc.random.IntN(30) == 0 })
 	add(true, "kill", func(t *rapid.T) { sc.doomed = sc.alive > 0; sc.step(t, kill) })
 	add(sc.life.at != backoff || sc.holding, "elapsed", func(t *rapid.T) { sc.step(t, elapsed) })
 	add(sc.awaiting, "free", func(t *rapid.T) { sc.step(t, free) })
-	add(sc.fetching, "work", func(t *rapid.T) { sc.fetching = false; sc.step(t, work) })
+	add(sc.fetching, "work", sc.fetched)
+	add(sc.early, "given back early", func(t *rapid.T) { sc.early = false; sc.step(t, sc.after(again)) })
 	add(sc.fetching, "fetch ended", func(t *rapid.T) {
 		sc.fetching = false
 		if sc.recalled {
@@ -232,20 +254,85 @@ func (sc *scene) possible() (out []happening) {
 		sc.step(t, sc.after(later, giveUp))
 	})
 	add(sc.giving, "given back", func(t *rapid.T) { sc.giving = false; sc.step(t, sc.after(again)) })
-	add(sc.spawning, "spawned", func(t *rapid.T) {
-		sc.spawning, sc.asked = false, false
-		sc.alive++
-		sc.step(t, spawned)
+	add(sc.spawning, "spawned", sc.spawned)
+	add(sc.spawning, "not spawned", func(t *rapid.T) {
+		sc.spawning = false
+		if sc.making.def != sc.def {
+			sc.step(t, sc.after(again))
+			return
+		}
+		sc.step(t, sc.after(later, giveUp))
 	})
-	add(sc.spawning, "not spawned", func(t *rapid.T) { sc.spawning = false; sc.step(t, sc.after(later, giveUp)) })
 	add(sc.alive > 0 && !sc.ending, "exit", func(t *rapid.T) { sc.exited = true; sc.step(t, exit) })
 	add(sc.ending && !sc.jammed, "unkillable", func(t *rapid.T) { sc.jammed = true; sc.step(t, unkillable) })
 	add(sc.ending, "gone", func(t *rapid.T) {
-		sc.ending, sc.jammed, sc.exited, sc.doomed = false, false, false, false
-		sc.alive--
+		sc.gone()
+		if sc.child.def != sc.def {
+			sc.step(t, sc.after(again))
+			return
+		}
 		sc.step(t, sc.after(again, later, giveUp, finish))
 	})
 	return out
+}
+
+// begin is what slot.begin does.
+func (sc *scene) begin(t *rapid.T, e event) {
+	if e == start && sc.alive > 0 {
+		e = sc.life.wanted(sc.finishing, sc.child.def != sc.def, sc.child.mode == 0)
+	}
+	sc.step(t, e)
+}
+
+func (sc *scene) gone() {
+	sc.ending, sc.jammed, sc.exited, sc.doomed, sc.finishing = false, false, false, false, false
+	sc.alive--
+}
+
+// fetched is what slot.fetch does with a message.
+func (sc *scene) fetched(t *rapid.T) {
+	sc.fetching = false
+	if sc.leaving || sc.mode != 0 {
+		sc.early = true
+		return
+	}
+	sc.step(t, work)
+}
+
+// spawned is what slot.spawn does with a process, slot.catchUp included.
+func (sc *scene) spawned(t *rapid.T) {
+	sc.spawning, sc.asked = false, false
+	sc.alive++
+	sc.child = sc.making
+	sc.step(t, spawned)
+	switch {
+	case !sc.life.want:
+		sc.step(t, retire)
+	case sc.child.def != sc.def && sc.child.mode != 0:
+		sc.step(t, restart)
+	}
+}
+
+// adopt is what slot.adopt does: much is how much has changed, from nothing to the mode;
+// wanted says whether one that was to go is to run again.
+func (sc *scene) adopt(t *rapid.T, much int, wanted bool) {
+	a := adoption{changed: much > 0, renewed: much > 1, remade: much > 2, task: sc.alive > 0 && sc.child.mode == 0, drained: sc.finishing,
+		runs: sc.random.IntN(2) == 0}
+	if a.renewed {
+		sc.def++
+	}
+	if a.remade {
+		sc.mode = 1 - sc.mode
+	}
+	if sc.leaving {
+		sc.leaving = false
+		if wanted {
+			sc.step(t, start)
+		}
+	}
+	for _, e := range sc.life.adopt(a) {
+		sc.begin(t, e)
+	}
 }
 
 // Whatever happens in whatever order, a slot never has two living processes or
@@ -264,10 +351,16 @@ func TestLife_AnyOrder(t *testing.T) {
 		}
 		sc.broken = false
 		wish, goal := start, up
-		if sc.random.IntN(2) == 0 {
+		switch sc.random.IntN(3) {
+		case 0:
 			wish, goal = stop, stopped
+		case 1:
+			wish, goal = retire, stopped
+		default:
+			sc.adopt(t, 0, true)
 		}
-		sc.step(t, wish)
+		sc.leaving = wish == retire
+		sc.begin(t, wish)
 		for n := 0; sc.life.at != goal; n++ {
 			if n > 20 {
 				t.Fatalf("after a %s it is %s for good", wish, sc.life.at)
@@ -290,13 +383,13 @@ func (sc *scene) some(t *rapid.T) {
 func (sc *scene) favour(t *rapid.T) {
 	switch {
 	case sc.ending:
-		sc.ending, sc.jammed, sc.exited, sc.doomed = false, false, false, false
-		sc.alive--
+		sc.gone()
 		sc.step(t, sc.after(again))
 	case sc.spawning:
-		sc.spawning, sc.asked = false, false
-		sc.alive++
-		sc.step(t, spawned)
+		sc.spawned(t)
+	case sc.early:
+		sc.early = false
+		sc.step(t, sc.after(again))
 	case sc.giving:
 		sc.giving = false
 		sc.step(t, sc.after(again))
@@ -304,12 +397,16 @@ func (sc *scene) favour(t *rapid.T) {
 		sc.fetching = false
 		sc.step(t, sc.after(again))
 	case sc.fetching:
-		sc.fetching = false
-		sc.step(t, work)
+		sc.fetched(t)
 	case sc.awaiting:
 		sc.step(t, free)
 	case sc.holding:
 		sc.step(t, elapsed)
+	case sc.finishing && !sc.life.want && sc.child.mode == 0 && sc.life.at != stopping:
+		sc.exited = true
+		sc.step(t, exit)
+	case sc.finishing && !sc.life.want && sc.life.at != stopping:
+		sc.step(t, stop)
 	case sc.life.at == starting:
 		sc.step(t, ready)
 	case sc.life.at == stopping: // it does not end by itself
@@ -318,7 +415,7 @@ func (sc *scene) favour(t *rapid.T) {
 }
 
 func (sc *scene) check(t *rapid.T) {
-	pending := sc.fetching || sc.giving || sc.spawning || sc.ending || sc.holding || sc.awaiting
+	pending := sc.fetching || sc.giving || sc.early || sc.spawning || sc.ending || sc.holding || sc.awaiting
 	switch at := sc.life.at; {
 	case sc.alive > 1:
 		t.Fatal("two living processes")
@@ -330,7 +427,11 @@ func (sc *scene) check(t *rapid.T) {
 		t.Fatalf("a process is wanted, none lives, and nothing is under way in state %s", at)
 	case !sc.life.want && (sc.holding || sc.awaiting):
 		t.Fatalf("nothing is wanted, and state %s waits to start", at)
-	case !sc.life.want && sc.alive > 0 && !sc.asked && !sc.ending:
+	case sc.life.want && (at == starting || at == up) && sc.child.mode != 0 && (sc.child.def != sc.def || sc.finishing):
+		t.Fatalf("a process runs on in state %s that was to be another, or takes no new work", at)
+	case sc.life.want && at == idle && sc.mode != 0 && !sc.early:
+		t.Fatal("a slot whose processes stay waits for a message")
+	case !sc.life.want && sc.alive > 0 && !sc.asked && !sc.ending && !sc.finishing:
 		t.Fatalf("nothing is wanted, and the process was not asked to end in state %s", at)
 	case at == stopped && (pending || sc.alive > 0):
 		t.Fatal("stopped with something under way")
