@@ -432,6 +432,9 @@ func (w *wire) answer(ctx context.Context, ch *wired, h fence.Holder, q request)
 		w.sup.Ready(h.Process)
 	case "claim":
 		done := w.sup.Claiming(h.Process)
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(w.sup.Draining(h.Process), cancel)()
 		ds, err := w.box.Claim(ctx, h, mailbox.ClaimRequest{Wait: time.Hour})
 		done()
 		if err != nil || len(ds) == 0 {
