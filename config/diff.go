@@ -30,6 +30,9 @@ func Compare(a, b *Actor) Difference {
 func (d *Difference) compare(a, b *Actor, keys []*key, prefix string, live bool) {
 	for _, k := range keys {
 		path, live := prefix+k.name, live || k.live
+		if k.told != nil && (k.told(a) || k.told(b)) {
+			live = false
+		}
 		switch {
 		case !k.fits(a.Mode) || !k.fits(b.Mode): // it went, or came, with the mode
 		case k.keys != nil && k.present != nil && k.present(a) != k.present(b):

@@ -50,6 +50,7 @@ func TestCompare_ByKey(t *testing.T) {
 		{0, "timeout: 5m", "timeout: 5m, workspace: {reclaim: never}", "workspace.reclaim", false},
 		{0, "timeout: 5m", "mode: worker", "mode timeout", true},
 		{1, "watchdog: 10s", "watchdog: 11s", "watchdog", false},
+		{1, "watchdog: 10s, ready: {exec: \"true\"}", "watchdog: 11s, ready: {notify: true}", "ready.notify ready.exec watchdog", true},
 		{1, "exec: \"true\"", "tcp: \"h:1\"", "ready.exec ready.tcp", true},
 		{1, "exec: \"true\"", "exec: \"true\", timeout: 1m", "ready.timeout", false},
 		{1, "ready: {exec: \"true\"}, ", "", "ready", true},

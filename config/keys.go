@@ -20,6 +20,9 @@ type key struct {
 	// live: a change holds for a process that runs, too, or for what comes after
 	// it; no new process is needed. It holds for the keys of a mapping.
 	live bool
+	// told: whether the processes of an actor are told the value, so that it cannot
+	// change while they run, live or not. nil: they are not.
+	told func(*Actor) bool
 
 	field field
 	// present, of a mapping: whether the actor has it at all. The defaults of
@@ -54,6 +57,9 @@ func in[T any](at func(*Actor) *T) field {
 		get: func(a *Actor) any { return *at(a) },
 	}
 }
+
+// notifies reports whether a's processes speak sd_notify.
+func notifies(a *Actor) bool { return a.Ready != nil && a.Ready.Notify }
 
 // readyOf is a's Ready, made where there is none.
 func readyOf(a *Actor) *Ready {
@@ -179,7 +185,7 @@ var lifeKeys = []*key{
 				field:   in(func(a *Actor) *time.Duration { return &readyOf(a).Timeout }),
 				meaning: "The longest that becoming ready may take; then the child is stopped."},
 		}},
-	{name: "watchdog", live: true, modes: lasting, kind: duration{}, aka: []string{"watchdogsec", "liveness"},
+	{name: "watchdog", live: true, told: notifies, modes: lasting, kind: duration{}, aka: []string{"watchdogsec", "liveness"},
 		field:   in(func(a *Actor) *time.Duration { return &a.Watchdog }),
 		meaning: "The child is killed when it shows no sign of life for so long: any request of a worker, a claim that waits, or WATCHDOG=1 by sd_notify. A daemon needs ready: {notify: true} for that, and has none from defaults. 0s is off."},
 	{name: "after", live: true, kind: actorList{}, aka: []string{"depends_on", "requires", "needs", "wants"},
