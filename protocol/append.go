@@ -184,5 +184,23 @@ func (e *Error) append(dst []byte) []byte {
 	dst = AppendString(dst, e.Data.Next)
 	dst = append(dst, `,"retryable":`...)
 	dst = strconv.AppendBool(dst, e.Data.Retryable)
+	for i, p := range e.Data.Problems {
+		lead := `,{"path":`
+		if i == 0 {
+			lead = `,"problems":[{"path":`
+		}
+		dst = append(dst, lead...)
+		dst = AppendString(dst, p.Path)
+		dst = append(dst, `,"line":`...)
+		dst = strconv.AppendInt(dst, int64(p.Line), 10)
+		dst = append(dst, `,"column":`...)
+		dst = strconv.AppendInt(dst, int64(p.Column), 10)
+		dst = append(dst, `,"message":`...)
+		dst = AppendString(dst, p.Message)
+		dst = append(dst, '}')
+	}
+	if len(e.Data.Problems) > 0 {
+		dst = append(dst, ']')
+	}
 	return append(dst, `}}`...)
 }

@@ -40,8 +40,13 @@ func appendAgreesWithJSON(t *rapid.T) {
 func drawResponse(t *rapid.T) protocol.Response {
 	raw := rapid.OneOf(rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }), rapid.String(), rapid.SampledFrom([]string{"", "DONE", "\u2028\u2029<&>\x7f"}))
 	wrong := func() *protocol.Error {
+		var problems []protocol.ConfigProblem
+		for range rapid.IntRange(0, 2).Draw(t, "problems") {
+			problems = append(problems, protocol.ConfigProblem{Path: raw.Draw(t, "path"), Line: rapid.Int().Draw(t, "line"),
+				Column: rapid.Int().Draw(t, "column"), Message: raw.Draw(t, "problem")})
+		}
 		return &protocol.Error{Code: rapid.Int().Draw(t, "code"), Message: raw.Draw(t, "message"), Data: protocol.ErrorData{
-			Category: refusal.Category(raw.Draw(t, "category")), Why: raw.Draw(t, "why"), Next: raw.Draw(t, "next"), Retryable: rapid.Bool().Draw(t, "retryable")}}
+			Category: refusal.Category(raw.Draw(t, "category")), Why: raw.Draw(t, "why"), Next: raw.Draw(t, "next"), Retryable: rapid.Bool().Draw(t, "retryable"), Problems: problems}}
 	}
 	at := func() time.Time {
 		return time.Unix(rapid.Int64Range(-1<<35, 1<<36).Draw(t, "s"), rapid.Int64Range(0, 1e9-1).Draw(t, "ns")).In(
