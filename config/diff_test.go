@@ -113,7 +113,7 @@ func applies(mode config.Mode, path string) bool {
 		return mode != config.Task
 	case "Watchdog", "Claim":
 		return mode == config.Worker
-	case "Timeout", "Retry", "OnWorkerLost", "Inbox":
+	case "Timeout", "ProgressTimeout", "Retry", "OnWorkerLost", "Inbox":
 		return mode != config.Daemon
 	case "Reclaim":
 		return mode == config.Task
