@@ -34,7 +34,8 @@ type Clock struct {
 const Beat = 100 * time.Millisecond
 
 // NewClock returns the clock over source. onGap, which may be nil, is told of each
-// gap that is left out; it must not ask the clock.
+// gap that is left out, on a goroutine of its own: whatever holds it up, a blocked
+// terminal for example, holds up nobody who asks the clock.
 func NewClock(source func() Instant, onGap func(time.Duration)) *Clock {
 	return &Clock{source: source, beat: Beat, onGap: onGap}
 }
@@ -55,7 +56,7 @@ func (c *Clock) look() Instant {
 		if gap := now - c.seen; gap > 2*Instant(c.beat) {
 			c.gaps += gap
 			if c.onGap != nil {
-				c.onGap(time.Duration(gap))
+				go c.onGap(time.Duration(gap))
 			}
 		}
 		c.seen = max(c.seen, now)

@@ -18,7 +18,8 @@ func TestClock_LeavesOutWhatItDidNotSee(t *testing.T) {
 		var asleep atomic.Int64 // the source jumps: a stopped process sees that
 		source := func() fence.Instant { return fence.Instant(1 + int64(time.Since(start)) + asleep.Load()) }
 		var gaps []time.Duration
-		c := fence.NewClock(source, func(d time.Duration) { gaps = append(gaps, d) })
+		told := make(chan time.Duration, 10)
+		c := fence.NewClock(source, func(d time.Duration) { told <- d })
 		done := c.Need()
 		deadline := c.Now() + fence.Instant(10*time.Second)
 		time.Sleep(4 * time.Second)
@@ -34,12 +35,35 @@ func TestClock_LeavesOutWhatItDidNotSee(t *testing.T) {
 		if now := c.Now(); now < deadline {
 			t.Fatalf("the deadline is still %v away after 12 s of running", time.Duration(deadline-now))
 		}
+		for len(told) > 0 {
+			gaps = append(gaps, <-told)
+		}
 		if len(gaps) != 1 || gaps[0] < 8*time.Hour || gaps[0] > 8*time.Hour+2*fence.Beat {
 			t.Errorf("gaps told: %v, want one of about 8 h", gaps)
 		}
 		done()
 		done()
 		time.Sleep(2 * fence.Beat) // the look that finds no need is the last one
+	})
+}
+
+// Whoever is told of a gap may hang, with a terminal that takes nothing more: the clock
+// goes on for everybody. Call onGap with the lock held, or on the caller's
+// goroutine, and this hangs.
+func TestClock_GapIsToldAside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var at atomic.Int64
+		at.Store(1)
+		hangs := make(chan struct{})
+		c := fence.NewClock(func() fence.Instant { return fence.Instant(at.Load()) }, func(time.Duration) { <-hangs })
+		done := c.Need()
+		defer func() { close(hangs); done(); time.Sleep(2 * fence.Beat) }()
+		at.Add(int64(time.Hour))
+		first := c.Now()
+		at.Add(int64(time.Millisecond))
+		if second := c.Now(); second-first != fence.Instant(time.Millisecond) {
+			t.Errorf("%v passed", time.Duration(second-first))
+		}
 	})
 }
 

@@ -19,7 +19,34 @@ type ClaimRequest struct {
 	Wait    time.Duration // for the first one; 0 = do not wait, < 0 = until the context ends
 	ID      ID            // that message, 0 = any
 	Request string        // a name of the caller's: repeated by the same process, it returns the same claims
+	Room    int           // for what is returned, by Size; the first has room whatever its size; 0 = no bound
+	Size    func(Delivery) int
 }
+
+// A room is what is left of a claim's Room. Its zero value has no end.
+type room struct {
+	size func(Delivery) int
+	left int
+	full bool // one was left out for want of it
+	any  bool // something has been granted
+}
+
+// take reports whether d has room, and takes it.
+func (r *room) take(d Delivery) bool {
+	if r.size == nil {
+		return true
+	}
+	n := r.size(d)
+	if r.full = r.any && n > r.left; r.full {
+		return false
+	}
+	r.any = true
+	r.left -= n
+	return true
+}
+
+// errNoRoom is claimTx's for a message that is left where it is.
+var errNoRoom = errors.New("no room for it")
 
 // maxRequest bounds the name of a claim request, in bytes.
 const maxRequest = 256
@@ -52,7 +79,11 @@ func (b *Box) Claim(ctx context.Context, h fence.Holder, q ClaimRequest) ([]Deli
 		}
 	}
 	if q.ID != 0 {
-		return b.grant(ctx, h, q.Request, []ID{q.ID}, true)
+		return b.grant(ctx, h, q.Request, []ID{q.ID}, true, &room{})
+	}
+	var left room
+	if q.Room > 0 && q.Size != nil {
+		left = room{size: q.Size, left: q.Room}
 	}
 	if q.Wait > 0 {
 		var cancel context.CancelFunc
@@ -60,7 +91,7 @@ func (b *Box) Claim(ctx context.Context, h fence.Holder, q ClaimRequest) ([]Deli
 		defer cancel()
 	}
 	var out []Delivery
-	for want := max(1, q.Max); len(out) < want; {
+	for want := max(1, q.Max); len(out) < want && !left.full; {
 		ids, err := b.ready(ctx, h.Slot.Actor, min(want-len(out), maxClaims), q.Wait != 0 && len(out) == 0, func() error {
 			return b.store.View(ctx, func(r store.Reader) error {
 				_, err := b.leases.CheckTx(r, h, b.leases.Now())
@@ -73,7 +104,7 @@ func (b *Box) Claim(ctx context.Context, h fence.Holder, q ClaimRequest) ([]Deli
 			}
 			return out, err
 		}
-		got, err := b.grant(context.WithoutCancel(ctx), h, q.Request, ids, false)
+		got, err := b.grant(context.WithoutCancel(ctx), h, q.Request, ids, false, &left)
 		if err != nil && len(out) == 0 {
 			return nil, err
 		}
@@ -130,22 +161,27 @@ func (b *Box) ready(ctx context.Context, actor string, want int, wait bool, idle
 
 // grant claims the messages of ids that can be claimed, in one transaction. With
 // byID the refusal of the one message is returned; else what cannot be claimed
-// is left out: its index entry was out of date.
-func (b *Box) grant(ctx context.Context, h fence.Holder, request string, ids []ID, byID bool) ([]Delivery, error) {
+// is left out: its index entry was out of date. What left has no room for, and all
+// behind it, goes back to wait, and nothing is on record of it.
+func (b *Box) grant(ctx context.Context, h fence.Holder, request string, ids []ID, byID bool, left *room) ([]Delivery, error) {
 	at, random := b.wall(), b.random()
 	var granted []grantedClaim
 	var corrupt []ID
 	b.grants.enter(h.Process)
 	defer b.grants.leave(h.Process)
+	before := *left
 	err := b.store.Update(ctx, func(tx store.Tx) error {
 		granted, corrupt = granted[:0], corrupt[:0]
+		*left = before
 		now := b.leases.Now()
 		if _, err := b.leases.CheckTx(tx, h, now); err != nil {
 			return err
 		}
 		for _, id := range ids {
-			g, err := b.claimTx(tx, h, id, request, byID, at, now, random)
+			g, err := b.claimTx(tx, h, id, request, byID, left, at, now, random)
 			switch {
+			case errors.Is(err, errNoRoom):
+				return nil
 			case err == nil:
 				granted = append(granted, g)
 			case byID:
@@ -220,7 +256,7 @@ func (b *Box) granted(claims []grantedClaim) []Delivery {
 
 // claimTx is the compare-and-set of a claim (P3.2): the message's record alone
 // decides. The lease of h has been checked in the same transaction.
-func (b *Box) claimTx(tx store.Tx, h fence.Holder, id ID, request string, byID bool, at time.Time, now fence.Instant, random float64) (grantedClaim, error) {
+func (b *Box) claimTx(tx store.Tx, h fence.Holder, id ID, request string, byID bool, left *room, at time.Time, now fence.Instant, random float64) (grantedClaim, error) {
 	var out grantedClaim
 	rec, err := b.mustGet(tx, id)
 	if err != nil {
@@ -283,6 +319,9 @@ func (b *Box) claimTx(tx store.Tx, h fence.Holder, id ID, request string, byID b
 	c, err := decodeContent(rec.id, tx.Get(idKey(spaceContent, rec.id)))
 	if err != nil {
 		return out, err
+	}
+	if !left.take(Delivery{ID: rec.id, From: c.from, Subject: c.subject, Headers: c.headers, Body: c.body}) {
+		return out, errNoRoom
 	}
 	b.grantTx(tx, rec, h, request, false, at, now)
 	out.rec = rec

@@ -63,6 +63,8 @@ type SlotStatus struct {
 	Uptime   Duration    `json:"uptime"`
 	Restarts int         `json:"restarts"`
 	Why      string      `json:"why,omitempty"`
+	Next     string      `json:"next,omitempty"`     // what a person can run about it
+	LogLost  int64       `json:"log_lost,omitempty"` // bytes of output that could not be kept
 	Lease    *SlotLease  `json:"lease,omitempty"`
 	Claims   []SlotClaim `json:"claims,omitempty"`
 

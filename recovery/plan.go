@@ -96,9 +96,21 @@ func Reclaimable(found []FoundWorkspace) []Workspace {
 			// It is the message's result, and goes with it.
 		case w.Result:
 			out = append(out, w.Workspace)
-		case w.Gone, w.Reclaim == "always", w.Reclaim == "", w.Reclaim == "on_success" && w.Completed:
+		case w.Gone, Reclaims(w.Reclaim, w.Completed):
 			out = append(out, w.Workspace)
 		}
 	}
 	return out
+}
+
+// Reclaims reports whether an actor's policy (config's workspace.reclaim, "" is
+// always) has the workspace of an attempt go that has ended.
+func Reclaims(policy string, completed bool) bool {
+	switch policy {
+	case "always", "":
+		return true
+	case "on_success":
+		return completed
+	}
+	return false
 }

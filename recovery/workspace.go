@@ -42,9 +42,29 @@ func (w Workspaces) Of(id mailbox.ID, attempt, uid int) Workspace {
 	return Workspace{Path: filepath.Join(w.Root(uid), id.String()+"-"+strconv.Itoa(attempt)), Message: id, Attempt: attempt}
 }
 
-// Remove removes a workspace with all that is in it. That it is gone already is
-// no error. Links in it are removed, not followed.
-func (w Workspaces) Remove(ws Workspace) error { return os.RemoveAll(ws.Path) }
+// Result returns where the result of an attempt lies that is too long to be kept
+// with its message; it is not made.
+func (w Workspaces) Result(id mailbox.ID, attempt int) Workspace {
+	return Workspace{Path: filepath.Join(w.results(), id.String()+"."+strconv.Itoa(attempt)), Message: id, Attempt: attempt, Result: true}
+}
+
+func (w Workspaces) results() string { return filepath.Join(w.Root(-1), "results") }
+
+// Remove removes a workspace with all that is in it, also folders that their
+// owner may not write. That it is gone already is no error. Links in it are
+// removed, not followed.
+func (w Workspaces) Remove(ws Workspace) error {
+	if os.RemoveAll(ws.Path) == nil {
+		return nil
+	}
+	_ = filepath.WalkDir(ws.Path, func(path string, d fs.DirEntry, _ error) error {
+		if d != nil && d.IsDir() {
+			_ = os.Chmod(path, 0o700) // before WalkDir reads it
+		}
+		return nil
+	})
+	return os.RemoveAll(ws.Path)
+}
 
 // List returns the workspaces that exist, and the results that lie in files.
 func (w Workspaces) List() ([]Workspace, error) {
@@ -74,7 +94,7 @@ func (w Workspaces) List() ([]Workspace, error) {
 			}
 		}
 	}
-	results := filepath.Join(w.Root(-1), "results")
+	results := w.results()
 	entries, err := os.ReadDir(results)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err

@@ -1,9 +1,11 @@
 package server
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/mailbox"
@@ -76,6 +78,40 @@ func lineSizes(list []mailbox.Delivery) []int {
 		}
 	}
 	return sizes
+}
+
+// sizeAtMost bounds what a delivery takes of a line, without writing it.
+func sizeAtMost(d mailbox.Delivery) int {
+	const rest = 1024 // numbers, times, names
+	n := rest + quotedSize(string(d.From)) + quotedSize(d.Subject) + bodySize(d.Body)
+	for k, v := range d.Headers {
+		n += quotedSize(k) + quotedSize(v) + 2
+	}
+	return n
+}
+
+// bodySize is quotedSize, or the size of base64 where the body is no UTF-8.
+func bodySize(body []byte) int {
+	if !utf8.Valid(body) {
+		return base64.StdEncoding.EncodedLen(len(body)) + 16
+	}
+	return quotedSize(body)
+}
+
+// quotedSize bounds the size of a JSON string.
+func quotedSize[T string | []byte](s T) int {
+	n := len(s) + 3
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c < 0x20, c == 0x7f, c == '<', c == '>', c == '&':
+			n += 5
+		case c == '"', c == '\\':
+			n++
+		case c == 0xe2: // U+2028 and U+2029 are three bytes, and become six
+			n += 3
+		}
+	}
+	return n
 }
 
 // lineRoom is what the messages of one answer may take of its line.

@@ -98,6 +98,17 @@ func (c *call) bulky() error {
 	}
 }
 
+// room is what a claim may take of a line, and of what the connection has room
+// for beside the answers that are not written yet, in bytes.
+func (c *call) room() int {
+	if c.link == nil {
+		return lineRoom
+	}
+	c.link.mu.Lock()
+	defer c.link.mu.Unlock()
+	return max(1, min(lineRoom, maxClaimed-c.link.claimed))
+}
+
 // fit is how many of the messages of one claim, of these sizes in bytes and from
 // the first, the connection has room for: all that the answers not yet written
 // leave, and one at least.

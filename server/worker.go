@@ -199,6 +199,7 @@ func (w *workers) claimFor(in doing, q mailbox.ClaimRequest) (messages []protoco
 		defer context.AfterFunc(draining, cancel)()
 		ctx = within
 	}
+	q.Room, q.Size = in.call.room(), sizeAtMost
 	claimed, err := w.box.Claim(ctx, in.holder, q)
 	if err != nil {
 		if ctx.Err() != nil && !isRefusal(err) {

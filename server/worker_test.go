@@ -432,7 +432,8 @@ func TestComplete_CutsLargeResult(t *testing.T) {
 	}
 }
 
-// More than fits one line is not claimed: the rest stays NEW, uncharged.
+// More than fits one line is not claimed: the rest stays NEW, and nothing is on record
+// of it. Grant all and release what does not fit, and this fails.
 func TestClaim_LeavesWhatDoesNotFit(t *testing.T) {
 	h := newHouse(t)
 	body := strings.Repeat("y", 1<<20) // seven of them fit
@@ -447,6 +448,12 @@ func TestClaim_LeavesWhatDoesNotFit(t *testing.T) {
 	counts, err := h.box.Counts(t.Context(), "resize")
 	if err != nil || counts.New != 2 || counts.Claimed != 7 {
 		t.Fatalf("counts %+v %v", counts, err)
+	}
+	q, _ := h.channel(h.birth("resize", 2, config.Worker))
+	for range 2 {
+		if got := into[protocol.ClaimResult](t, q.ask("claim", `{"max":1}`)); len(got.Messages) != 1 || got.Messages[0].Attempt != 1 {
+			t.Fatalf("the start of what was left is %+v", got.Messages)
+		}
 	}
 }
 

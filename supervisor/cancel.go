@@ -9,26 +9,10 @@ import (
 	"github.com/sovereign-run/sovereign/mailbox"
 )
 
-// Cancel ends a message for good and returns once it has ended: NEW or PARKED,
-// at once. One that is being worked on: a task's tree is killed; a long-lived
-// worker is told, and killed after its stop.timeout unless it has settled the
-// message by then. A completion that commits first wins: the message returned
-// says what it has become. Where ctx ends first, the cancelling goes on.
-func (sup *Supervisor) Cancel(ctx context.Context, id mailbox.ID) (mailbox.Detail, error) {
-	work, err := sup.box.Cancel(ctx, id)
-	if err != nil {
-		return mailbox.Detail{}, err
-	}
-	if work.Running {
-		if err := sup.EndCancelled(ctx, work.Holder, work.Ref); err != nil {
-			return mailbox.Detail{}, err
-		}
-	}
-	return sup.box.Show(ctx, id)
-}
-
 // EndCancelled sees to it that an attempt which the mailbox has marked cancelled
-// ends, and returns once it has. Where ctx ends first, it goes on.
+// ends, and returns once it has: a task's tree is killed; a long-lived worker is
+// told, and killed after its stop.timeout unless it has settled the message by
+// then. A completion that commits first wins. Where ctx ends first, it goes on.
 func (sup *Supervisor) EndCancelled(ctx context.Context, h fence.Holder, ref mailbox.Ref) error {
 	ended := make(chan struct{})
 	if !sup.job(func(ctx context.Context) {

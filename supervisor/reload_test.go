@@ -372,7 +372,7 @@ func TestReload_RemovedTaskFinishes(t *testing.T) {
 	if d, err := w.box.Show(t.Context(), second); err != nil || d.State != mailbox.New {
 		t.Fatalf("%v %s", err, d.State)
 	}
-	if _, err := w.sup.Cancel(t.Context(), second); err != nil {
+	if _, err := w.cancelMessage(t.Context(), second); err != nil {
 		t.Fatal(err)
 	}
 }

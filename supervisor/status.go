@@ -83,6 +83,7 @@ type SlotStatus struct {
 	Uptime   time.Duration
 	Restarts int
 	Message  mailbox.ID // that a task works on
+	Claims   []mailbox.Ref
 	Lease    Lease
 	LogLost  int64 // bytes of output that could not be kept
 	Why      string
@@ -135,6 +136,7 @@ func (s *slot) status(v *view, now time.Time) SlotStatus {
 		st.Uptime = now.Sub(v.startedOn)
 		said := v.child.word()
 		st.Says, st.Reloading, st.Stopping = said.Status, said.Reloading, said.Stopping
+		st.Claims = s.sup.box.Held(v.process)
 		st.Lease.Token = v.token
 		if s.sup.box.Leases().Kept(s.name, v.token) {
 			st.Lease.Remaining = s.spec().LeaseTTL

@@ -200,6 +200,19 @@ func (w *world) send(to, body string) mailbox.ID {
 }
 
 // await returns a message once it has ended.
+// cancelMessage does what `inbox cancel` does.
+func (w *world) cancelMessage(ctx context.Context, id mailbox.ID) (mailbox.Detail, error) {
+	w.t.Helper()
+	found, err := w.box.Cancel(ctx, id)
+	if err == nil && found.Running {
+		err = w.sup.EndCancelled(ctx, found.Holder, found.Ref)
+	}
+	if err != nil {
+		return mailbox.Detail{}, err
+	}
+	return w.box.Show(ctx, id)
+}
+
 func (w *world) await(id mailbox.ID) mailbox.Detail {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)

@@ -297,7 +297,7 @@ func TestTask_Cancel(t *testing.T) {
 		func(a *config.Actor) { a.Env = map[string]string{"PIDS": pids.path} }))
 	id := w.send("t", "")
 	grandchild := pids.pid()
-	d, err := w.sup.Cancel(t.Context(), id)
+	d, err := w.cancelMessage(t.Context(), id)
 	if err != nil || d.State != mailbox.Dead || len(d.Receipts) != 1 || d.Receipts[0].Category != mailbox.CategoryCancelled {
 		t.Fatalf("%s, %+v, %v", d.State, d.Receipts, err)
 	}
@@ -305,7 +305,7 @@ func TestTask_Cancel(t *testing.T) {
 		t.Error("a part of the tree outlived the receipt")
 	}
 	w.state("t", "idle")
-	if d, err := w.sup.Cancel(t.Context(), w.pausedSend("t")); err != nil || d.State != mailbox.Dead {
+	if d, err := w.cancelMessage(t.Context(), w.pausedSend("t")); err != nil || d.State != mailbox.Dead {
 		t.Errorf("a waiting message: %s, %v", d.State, err)
 	}
 }
@@ -326,7 +326,7 @@ func TestTask_CancelAtAnyMoment(t *testing.T) {
 	for range 30 {
 		id := w.send("t", "")
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		d, err := w.sup.Cancel(ctx, id)
+		d, err := w.cancelMessage(ctx, id)
 		cancel()
 		if err != nil || d.State != mailbox.Dead {
 			t.Fatalf("%s is %s: %v", id, d.State, err)

@@ -143,7 +143,7 @@ func (w *world) finish(actor string) {
 	}
 	for _, m := range page.Messages {
 		if m.State == mailbox.New || m.State == mailbox.Parked {
-			if _, err := w.sup.Cancel(w.t.Context(), m.ID); err != nil {
+			if _, err := w.cancelMessage(w.t.Context(), m.ID); err != nil {
 				w.t.Fatal(err)
 			}
 		}
@@ -163,7 +163,7 @@ func TestWorker_Cancel(t *testing.T) {
 	if word := heard.word(); word != "claimed" {
 		t.Fatalf("the worker heard %q", word)
 	}
-	d, err := w.sup.Cancel(t.Context(), id)
+	d, err := w.cancelMessage(t.Context(), id)
 	if err != nil || d.State != mailbox.Dead || len(d.Receipts) != 1 || d.Receipts[0].Category != mailbox.CategoryCancelled {
 		t.Fatalf("%s, %+v, %v", d.State, d.Receipts, err)
 	}

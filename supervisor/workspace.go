@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 
-	"github.com/sovereign-run/sovereign/config"
+	"github.com/sovereign-run/sovereign/recovery"
 	"github.com/sovereign-run/sovereign/supervisor/process"
 )
 
@@ -21,14 +20,14 @@ func (s *slot) makeWorkspace(c *child, who account) error {
 			return fmt.Errorf("make the folder of workspaces: %w", err)
 		}
 	}
-	dir := s.sup.recovery.Workspaces().Of(c.task.ID, c.task.Attempt, uid).Path
+	ws := s.sup.recovery.Workspaces().Of(c.task.ID, c.task.Attempt, uid)
 	// A crash can have left one of an attempt that was taken back uncharged, whose
 	// ordinal is used again.
-	if err := removeAll(dir); err != nil {
+	if err := s.sup.recovery.Workspaces().Remove(ws); err != nil {
 		return fmt.Errorf("make the workspace: %w", err)
 	}
-	c.space = dir
-	if err := makeFolder(dir, who.credential); err != nil {
+	c.space = ws.Path
+	if err := makeFolder(c.space, who.credential); err != nil {
 		return fmt.Errorf("make the workspace: %w", err)
 	}
 	return nil
@@ -37,40 +36,19 @@ func (s *slot) makeWorkspace(c *child, who account) error {
 // reclaim removes c's workspace, as workspace.reclaim says. It is called once the
 // attempt's end is durable.
 func (s *slot) reclaim(c *child, success bool) {
-	switch c.def.spec.Reclaim {
-	case config.ReclaimNever:
-		return
-	case config.ReclaimOnSuccess:
-		if !success {
-			return
-		}
+	if recovery.Reclaims(string(c.def.spec.Reclaim), success) {
+		s.dropWorkspace(c)
 	}
-	s.dropWorkspace(c)
 }
 
 func (s *slot) dropWorkspace(c *child) {
 	if c.space == "" {
 		return
 	}
-	if err := removeAll(c.space); err != nil {
+	if err := s.sup.recovery.Workspaces().Remove(recovery.Workspace{Path: c.space}); err != nil {
 		s.log.Warn("workspace not removed", "path", c.space, "err", err)
 	}
 	c.space = ""
-}
-
-// removeAll is os.RemoveAll, also for what holds folders that their owner may not
-// write.
-func removeAll(dir string) error {
-	if os.RemoveAll(dir) == nil {
-		return nil
-	}
-	_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
-		if d != nil && d.IsDir() {
-			_ = os.Chmod(path, 0o700)
-		}
-		return nil
-	})
-	return os.RemoveAll(dir)
 }
 
 // makeFolder makes a folder, mode 0700, that belongs to who; nil is the
@@ -91,7 +69,7 @@ func makeFolder(dir string, who *process.Credential) error {
 // resultFile is where the result of c goes that is too long to be kept with its
 // message.
 func (sup *Supervisor) resultFile(c *child) string {
-	return filepath.Join(sup.data, "runs", "results", fmt.Sprintf("%s.%d", c.task.ID, c.task.Attempt))
+	return sup.recovery.Workspaces().Result(c.task.ID, c.task.Attempt).Path
 }
 
 func (sup *Supervisor) dropResult(path string) {

@@ -42,8 +42,11 @@ func (o operator) Status() protocol.Status {
 
 func (o operator) slot(actor string, s supervisor.SlotStatus) protocol.SlotStatus {
 	out := protocol.SlotStatus{Slot: s.Slot, State: s.State, PID: s.PID, Process: s.Process,
-		Uptime: protocol.Duration(s.Uptime.Round(time.Millisecond)), Restarts: s.Restarts, Why: s.Why,
+		Uptime: protocol.Duration(s.Uptime.Round(time.Millisecond)), Restarts: s.Restarts, Why: s.Why, Next: s.Next, LogLost: s.LogLost,
 		Says: s.Says, Reloading: s.Reloading, Stopping: s.Stopping}
+	for _, ref := range s.Claims {
+		out.Claims = append(out.Claims, protocol.SlotClaim{ID: ref.ID.String(), Token: protocol.Token(ref.Token)})
+	}
 	if s.Lease.Token != 0 {
 		out.Lease = &protocol.SlotLease{Token: protocol.Token(s.Lease.Token), RemainingMS: s.Lease.Remaining.Milliseconds()}
 	}

@@ -127,6 +127,12 @@ func printStatus(w io.Writer, status protocol.Status, width int) error {
 		addActor(&t, a)
 		if a.Why != "" {
 			notes = append(notes, a.Actor+": "+printable(a.Why))
+			for _, s := range a.Slots {
+				if s.Why == a.Why && s.Next != "" {
+					notes = append(notes, a.Actor+": next: "+printable(s.Next))
+					break
+				}
+			}
 		}
 		if a.Sick != "" {
 			notes = append(notes, a.Actor+" is sick: "+printable(a.Sick))
@@ -137,6 +143,12 @@ func printStatus(w io.Writer, status protocol.Status, width int) error {
 			}
 			if s.Why != "" && s.Why != a.Why {
 				notes = append(notes, fmt.Sprintf("%s/%d: %s", a.Actor, s.Slot, printable(s.Why)))
+				if s.Next != "" {
+					notes = append(notes, fmt.Sprintf("%s/%d: next: %s", a.Actor, s.Slot, printable(s.Next)))
+				}
+			}
+			if s.LogLost > 0 {
+				notes = append(notes, fmt.Sprintf("%s/%d: %s of its output could not be kept", a.Actor, s.Slot, size(s.LogLost)))
 			}
 		}
 	}
