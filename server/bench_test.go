@@ -1,7 +1,12 @@
 package server_test
 
 import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
 	"net"
+	"strings"
 	"testing"
 
 	"github.com/sovereign-run/sovereign/config"
@@ -61,6 +66,51 @@ func BenchmarkCompleteNext(b *testing.B) {
 			held = out.Messages
 		}
 	})
+}
+
+// A message through the sockets, by many clients with a connection each, who write
+// and read no more than they need: one sends, claims and completes.
+func BenchmarkMessage(b *testing.B) {
+	h := newHouse(b)
+	who := identity(h.birth("resize", 1, config.Worker))
+	params := fmt.Sprintf(`{"process":%q,"lease_token":%d`, who.Process, who.LeaseToken)
+	send := request(protocol.MethodSend, params+`,"to":"resize","body":"`+strings.Repeat("0123456789abcdef", 64)+`"}`)
+	claim := request(protocol.MethodClaim, params+`,"wait":"1h"}`)
+	b.ReportAllocs()
+	b.SetParallelism(64)
+	b.RunParallel(func(pb *testing.PB) {
+		conn, err := net.Dial("unix", h.worker.Path())
+		if err != nil {
+			b.Error(err)
+			return
+		}
+		defer conn.Close()
+		answers := bufio.NewReader(conn)
+		ask := func(request []byte) []byte {
+			_, err := conn.Write(request)
+			answer, readErr := answers.ReadSlice('\n')
+			if err = errors.Join(err, readErr); err != nil || bytes.Contains(answer, []byte(`"error"`)) {
+				b.Errorf("%s: %v", answer, err)
+				return nil
+			}
+			return answer
+		}
+		for pb.Next() {
+			ask(send)
+			answer := ask(claim)
+			_, rest, _ := bytes.Cut(answer, []byte(`"id":"`))
+			id, rest, _ := bytes.Cut(rest, []byte(`"`))
+			_, rest, _ = bytes.Cut(rest, []byte(`"token":`))
+			token, _, _ := bytes.Cut(rest, []byte(`,`))
+			if ask(request(protocol.MethodComplete, params+`,"id":"`+string(id)+`","token":`+string(token)+`}`)) == nil {
+				return
+			}
+		}
+	})
+}
+
+func request(method, params string) []byte {
+	return []byte(`{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":` + params + "}\n")
 }
 
 func benchClient(b *testing.B) (*house, *worker.Client) {

@@ -29,10 +29,6 @@ const (
 	// maxClaimed bounds the bytes of claims that are not written yet, where a
 	// claim asks for more than one message.
 	maxClaimed = 32 << 20
-
-	// writeTimeout is how long a peer may take to make room for one answer. The
-	// answers of a peer that does not read are kept no longer.
-	writeTimeout = 10 * time.Second
 )
 
 // An answer is what a request ends with. Where err is nil, result is sent.
@@ -188,9 +184,8 @@ type link struct {
 	claimed int                      // bytes of claims not yet written
 	closed  bool
 
-	again   chan *call    // to the goroutine that waits for another call, if there is one
-	spare   atomic.Bool   // there is one
-	readAll chan struct{} // closed when there will be no other call
+	again chan *call  // to the goroutine that waits for another call, if there is one; closed when there will be none
+	spare atomic.Bool // there is one
 
 	bulk    chan struct{} // holds one for each large answer under way
 	gone    chan struct{} // closed when closed is set
@@ -200,21 +195,11 @@ type link struct {
 
 func newLink(conn net.Conn, h handler, log *slog.Logger) *link {
 	l := &link{conn: conn, handler: h, log: log, ids: map[protocol.ID]struct{}{}, served: make(chan struct{}),
-		bulk: make(chan struct{}, maxBulky), gone: make(chan struct{}), again: make(chan *call), readAll: make(chan struct{})}
+		bulk: make(chan struct{}, maxBulky), gone: make(chan struct{}), again: make(chan *call)}
 	l.room.L = &l.mu
 	l.wait, l.endWaits = context.WithCancelCause(context.Background())
-	l.out = protocol.NewEncoder(patient{conn})
+	l.out = protocol.NewEncoder(newPatient(conn))
 	return l
-}
-
-// patient writes with a deadline of its own for each write.
-type patient struct{ conn net.Conn }
-
-func (p patient) Write(b []byte) (int, error) {
-	if err := p.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
-		return 0, err
-	}
-	return p.conn.Write(b)
 }
 
 // serve reads and answers until the peer ends the connection, close is called
@@ -228,7 +213,7 @@ func (l *link) serve(stop context.Context) {
 	})
 	var calls sync.WaitGroup
 	l.read(&calls)
-	close(l.readAll)
+	close(l.again)
 	l.endWaits(errPeerGone)
 	calls.Wait()
 	quit()
@@ -274,12 +259,11 @@ func (l *link) work(c *call) {
 		if !l.spare.CompareAndSwap(false, true) {
 			return
 		}
-		select {
-		case c = <-l.again:
-			l.spare.Store(false)
-		case <-l.readAll:
+		var more bool
+		if c, more = <-l.again; !more {
 			return
 		}
+		l.spare.Store(false)
 	}
 }
 
