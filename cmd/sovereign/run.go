@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"runtime"
 
 	"github.com/spf13/cobra"
 
@@ -55,6 +56,7 @@ if what is left belongs to actors that nobody works for.`,
 }
 
 func (o runOptions) run(ctx context.Context, io streams, path string) (err error) {
+	defer runtime.KeepAlive(headroom())
 	log, err := o.logger(io.err)
 	if err != nil {
 		return err
