@@ -113,7 +113,9 @@ var requests = map[string]request{
 	protocol.MethodInboxCancel: on((*Control).inboxCancel),
 	protocol.MethodInboxDrop:   on((*Control).inboxDrop),
 	protocol.MethodInboxPurge:  on((*Control).inboxPurge),
+	protocol.MethodInboxImport: on((*Control).inboxImport),
 	protocol.MethodSend:        on((*Control).send),
+	protocol.MethodSendBatch:   on((*Control).sendBatch),
 	protocol.MethodAwait:       on((*Control).await),
 
 	protocol.MethodActorStart:   on((*Control).actorStart),

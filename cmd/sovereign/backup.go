@@ -280,6 +280,7 @@ type progress struct {
 	w       io.Writer // nil: nowhere
 	what    string
 	percent int64
+	things  bool // not bytes
 }
 
 func newProgress(w io.Writer, what string, quiet bool) *progress {
@@ -298,7 +299,26 @@ func (p *progress) show(done, total int64) {
 		return
 	}
 	p.percent = percent
-	fmt.Fprintf(p.w, "\r%s: %d%% of %s", p.what, percent, size(total))
+	of := size(total)
+	if p.things {
+		of = strconv.FormatInt(total, 10)
+	}
+	fmt.Fprintf(p.w, "\r%s: %d%% of %s", p.what, percent, of)
+}
+
+// newCounter is a progress that counts things.
+func newCounter(w io.Writer, what string, quiet bool) *progress {
+	p := newProgress(w, what, quiet)
+	p.things = true
+	return p
+}
+
+// count shows how many are done where it is not known of how many.
+func (p *progress) count(done int64) {
+	if p.w != nil {
+		p.percent = 0
+		fmt.Fprintf(p.w, "\r%s: %d", p.what, done)
+	}
 }
 
 // end removes what was shown.

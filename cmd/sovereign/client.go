@@ -20,7 +20,8 @@ type client struct {
 	conn    net.Conn
 	lines   *protocol.Decoder
 	encoder *protocol.Encoder
-	last    int // id of the last request
+	last    int                                         // id of the last request
+	told    func(method string, params json.RawMessage) // notifications while it waits; nil: nobody
 }
 
 func newClient(conn net.Conn) *client {
@@ -60,6 +61,9 @@ func (c *client) answer(id protocol.ID, result any) error {
 			return err
 		}
 		switch {
+		case line.Method != "" && c.told != nil:
+			c.told(line.Method, line.Params)
+			continue
 		case line.ID != id && line.ID != protocol.Null:
 			continue
 		case line.Error != nil && len(line.Error.Data.Problems) > 0:

@@ -55,7 +55,7 @@ shows each message again whenever something happens to it.`,
 		exclude(cmd, "last", other)
 	}
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions([]string{"NEW", "CLAIMED", "DONE", "DEAD", "PARKED"}, cobra.ShellCompDirectiveNoFileComp))
-	cmd.AddCommand(newInboxShow(s), newInboxRetry(s), newInboxCancel(s), newInboxDrop(s), newInboxPurge(s))
+	cmd.AddCommand(newInboxShow(s), newInboxRetry(s), newInboxCancel(s), newInboxDrop(s), newInboxPurge(s), newInboxExport(s), newInboxImport(s))
 	return cmd
 }
 

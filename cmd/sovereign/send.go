@@ -26,12 +26,13 @@ type sendOptions struct {
 	priority                            int
 	token                               token
 	wait, now                           bool
+	batch                               string
 }
 
 func newSend(s *shared) *cobra.Command {
 	o := sendOptions{shared: s, headers: headers{}}
 	cmd := &cobra.Command{
-		Use:   "send ACTOR [BODY|-]",
+		Use:   "send ACTOR [BODY|-] | send [ACTOR] --batch FILE|-",
 		Short: "Send a message; it is durable once the command returns",
 		Long: `Send a message to an actor and print its id. It is durable once the command
 returns, whether or not a supervisor runs. The body is BODY, with - the standard
@@ -44,15 +45,32 @@ Within a task every send is staged: it becomes visible when the task's message i
 completed, and not at all if that fails; --now sends at once. A long-lived worker
 stages with --id and --token of its claim.
 
+With --batch the messages are the lines of FILE, each a JSON object with the names of
+the flags: {"to": "resize", "body": "a.png", "subject": …, "from", "headers", "key",
+"key_ttl", "delay", "at", "priority", "group", "ttl"}; a body that is no text is
+{"base64": "…"}, and "to" is ACTOR unless given. All are sent at one moment or, where one
+is refused, none; at most 10,000 messages, which together make 8 MiB of lines.
+
 With --wait the result is printed once the message has ended; the exit status is 0
 for DONE, 1 for DEAD, PARKED, a message that is gone, or a timeout.`,
 		Example: `  sovereign send resize picture.png
   sovereign send resize --file job.json --subject nightly --key job-17
   tar c src | sovereign send build - --delay 10m --header kind=tar
-  sovereign send hello world --wait --timeout 30s`,
-		Args:              cobra.RangeArgs(1, 2),
+  sovereign send hello world --wait --timeout 30s
+  jq -c '{body: .url, key: .id}' list.json | sovereign send fetch --batch -`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if o.batch != "" {
+				return cobra.MaximumNArgs(1)(cmd, args)
+			}
+			return cobra.RangeArgs(1, 2)(cmd, args)
+		},
 		ValidArgsFunction: completeActor(s),
-		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), streamsOf(cmd), args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.batch != "" {
+				return o.runBatch(cmd.Context(), streamsOf(cmd), argOr(args, ""))
+			}
+			return o.run(cmd.Context(), streamsOf(cmd), args)
+		},
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.file, "file", "f", "", "read the body from this `file`")
@@ -71,6 +89,10 @@ for DONE, 1 for DEAD, PARKED, a message that is gone, or a timeout.`,
 	f.BoolVar(&o.now, "now", false, "within a task: send at once instead of with the completion")
 	f.StringVar(&o.id, "id", "", "stage it with the claim of this message `ID`")
 	f.Var(&o.token, "token", "the claim's token, with --id")
+	f.StringVar(&o.batch, "batch", "", "send the messages of this `file` of JSON lines (- is the standard input), all or none")
+	for _, other := range []string{"file", "subject", "from", "header", "key", "key-ttl", "delay", "at", "priority", "group", "ttl", "wait", "now", "id", "token"} {
+		exclude(cmd, "batch", other)
+	}
 	exclude(cmd, "delay", "at")
 	exclude(cmd, "now", "id")
 	exclude(cmd, "now", "token")

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sovereign-run/sovereign/protocol"
+	"github.com/sovereign-run/sovereign/refusal"
+)
+
+func newInboxExport(s *shared) *cobra.Command {
+	o := inboxOptions{shared: s}
+	cmd := &cobra.Command{
+		Use:   "export [ACTOR]",
+		Short: "Write messages as JSON lines",
+		Long: `Write the messages of every actor, or of one, to the standard output, one JSON
+object a line, in the order in which they were sent, for inbox import or other
+programs. A body or result that is no text is {"base64": "…"}. It holds one page at a
+time, however many there are; messages that change meanwhile are written as they are
+when their turn comes. Receipts are not written: inbox show has them.`,
+		Example: `  sovereign inbox export > inbox.jsonl
+  sovereign inbox export resize --state DEAD | jq -r .last_failure.reason`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completeActor(s),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.export(cmd.Context(), streamsOf(cmd), argOr(args, ""))
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.state, "state", "", "only in this `state`: NEW, CLAIMED, DONE, DEAD or PARKED")
+	f.StringVar(&o.from, "from", "", "only from this `sender`")
+	f.StringVar(&o.subject, "subject", "", "only with this `text` in the subject")
+	f.Var(&o.older, "older", "only sent at least so long ago")
+	f.StringVar(&o.after, "after", "", "go on after this `cursor`, such as the id of the last line that was written")
+	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions([]string{"NEW", "CLAIMED", "DONE", "DEAD", "PARKED"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func (o inboxOptions) export(ctx context.Context, streams streams, actor string) error {
+	conn, err := o.connect(ctx, toRead)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if actor != "" {
+		if err := o.known(ctx, conn, actor); err != nil {
+			return err
+		}
+	}
+	out := bufio.NewWriterSize(streams.out, 64<<10)
+	encoder := json.NewEncoder(out)
+	encoder.SetEscapeHTML(false)
+	o.limit = exportPage
+	for {
+		page, err := o.page(ctx, conn, actor)
+		if err != nil {
+			return errors.Join(err, out.Flush())
+		}
+		for _, m := range page.Messages {
+			var d protocol.MessageDetail
+			err := conn.call(ctx, protocol.MethodInboxShow, protocol.InboxShowParams{ID: m.ID}, &d)
+			switch {
+			case refusal.Has(err, refusal.MessageMissing):
+				continue // removed meanwhile
+			case err != nil:
+				return errors.Join(err, out.Flush())
+			}
+			if err := encoder.Encode(exported(d)); err != nil {
+				return err
+			}
+		}
+		if page.Next == "" {
+			return out.Flush()
+		}
+		o.after = page.Next
+	}
+}
+
+// exportPage is how many messages, without their bodies, an export holds at a time.
+const exportPage = 200
+
+func exported(d protocol.MessageDetail) protocol.ExportedMessage {
+	bytesOf := func(text *string, binary []byte) protocol.Body {
+		if text != nil {
+			return protocol.Body(*text)
+		}
+		return binary
+	}
+	return protocol.ExportedMessage{ID: d.ID, To: d.To, From: d.From, Subject: d.Subject, Headers: d.Headers, State: d.State,
+		Body: bytesOf(d.Body, d.BodyBase64), Result: bytesOf(d.Result, d.ResultBase64), Key: d.Key, Priority: d.Priority, Group: d.Group,
+		CreatedAt: d.CreatedAt, AvailableAt: d.AvailableAt, ExpiresAt: d.ExpiresAt, EndedAt: d.EndedAt,
+		Attempt: d.Attempt, Attempts: d.Attempts, LastFailure: d.LastFailure}
+}
+
+func newInboxImport(s *shared) *cobra.Command {
+	return &cobra.Command{
+		Use:   "import FILE|-",
+		Short: "Take in messages that inbox export wrote",
+		Long: `Take in the messages of a file that inbox export wrote, in its order, each in its
+state, under a new id; the old one is kept in the header imported-id. A message that was
+CLAIMED comes in as PARKED, since nobody here knows how that attempt ends. What was due
+or to expire at a time still is; ended messages are kept from now on; charges and
+receipts do not come along. The recipients must be declared, and their inboxes have room.
+
+It is durable line by line: at the first that is refused it stops, and says from which
+line on to repeat it.`,
+		Example: `  sovereign inbox export | sovereign inbox import - --data /srv/other/.sovereign`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return s.importInbox(cmd.Context(), streamsOf(cmd), args[0])
+		},
+	}
+}
+
+// importRequest bounds the messages of one request of an import.
+const importRequest = 500
+
+func (s *shared) importInbox(ctx context.Context, streams streams, name string) (err error) {
+	file, err := openLines(streams.in, name)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	conn, err := s.connect(ctx, toWrite)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	in := importing{conn: conn, shown: newCounter(streams.err, "imported", s.json)}
+	err = eachLine(file, func(line int, m protocol.ExportedMessage, _ int) error {
+		m.Line = line
+		n, err := encodedSize(m)
+		if err != nil {
+			return err
+		}
+		if in.size+n > requestRoom || len(in.batch) == importRequest {
+			if err := in.send(ctx); err != nil {
+				return err
+			}
+		}
+		in.batch, in.size = append(in.batch, m), in.size+n
+		return nil
+	})
+	if err == nil || refusal.Has(err, refusal.BadRequest) && in.refused == nil {
+		err = errors.Join(in.send(ctx), err) // what was read before a bad line
+	}
+	in.shown.end()
+	return in.tell(streams.out, s.json, err)
+}
+
+// An importing is an import under way.
+type importing struct {
+	conn    *connection
+	shown   *progress
+	batch   []protocol.ExportedMessage
+	size    int
+	done    int
+	last    int // line of the last one that is durable
+	refused error
+}
+
+func (in *importing) send(ctx context.Context) error {
+	if len(in.batch) == 0 {
+		return nil
+	}
+	batch := in.batch
+	in.batch, in.size = nil, 0
+	var got protocol.InboxImported
+	if in.refused = in.conn.call(ctx, protocol.MethodInboxImport, protocol.InboxImportParams{Messages: batch}, &got); in.refused != nil {
+		return in.refused
+	}
+	in.done += len(got.Messages)
+	if n := len(got.Messages); n > 0 {
+		in.last = batch[n-1].Line
+	}
+	in.shown.count(int64(in.done))
+	if got.Error != nil {
+		in.refused = got.Error.Refusal()
+	}
+	return in.refused
+}
+
+func (in *importing) tell(w io.Writer, asJSON bool, err error) error {
+	if err != nil {
+		said := *refusal.Of(err)
+		said.Why = fmt.Sprintf("%s; imported: %s, up to line %d", said.Why, plural(int64(in.done), "message"), in.last)
+		said.Next = fmt.Sprintf("then go on with the rest: tail -n +%d FILE | sovereign inbox import -", in.last+1)
+		return said.Because(err)
+	}
+	if asJSON {
+		return writeJSON(w, map[string]int{"imported": in.done})
+	}
+	_, err = fmt.Fprintf(w, "%s imported\n", plural(int64(in.done), "message"))
+	return err
+}

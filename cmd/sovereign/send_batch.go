@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/protocol"
+)
+
+// runBatch sends the lines of a file, all or none. Nothing is sent before the last of
+// them has been read.
+func (o sendOptions) runBatch(ctx context.Context, io streams, to string) error {
+	if locate(o.data, os.Getenv).inherited.Process != "" {
+		return usage("a worker sends no batches", "what it sends belongs to its claim, one by one", "send each, or complete with several: see `send` in docs/protocol.md")
+	}
+	batch, err := o.readBatch(io, to)
+	if err != nil {
+		return err
+	}
+	conn, err := o.connect(ctx, toWrite)
+	if err != nil {
+		return err
+	}
+	shown := newCounter(io.err, "sending", o.json)
+	if conn.client != nil {
+		conn.client.told = func(method string, params json.RawMessage) {
+			var p protocol.Progress
+			if method == protocol.NotifyProgress && json.Unmarshal(params, &p) == nil {
+				shown.show(int64(p.Done), int64(p.Total))
+			}
+		}
+	}
+	var sent protocol.SendBatchResult
+	err = conn.call(ctx, protocol.MethodSendBatch, protocol.SendBatchParams{Messages: batch}, &sent)
+	running := conn.client != nil
+	err = errors.Join(err, conn.Close())
+	shown.end()
+	if err != nil {
+		return err
+	}
+	if o.json {
+		return writeJSON(io.out, sent)
+	}
+	duplicates := 0
+	for _, m := range sent.Messages {
+		if m.Duplicate {
+			duplicates++
+		}
+		if _, err := fmt.Fprintln(io.out, m.ID); err != nil {
+			return err
+		}
+	}
+	if duplicates > 0 {
+		fmt.Fprintf(io.err, "%d of %d were sent before; nothing new was sent for them\n", duplicates, len(sent.Messages))
+	}
+	if !running {
+		fmt.Fprintln(io.err, noSupervisor)
+	}
+	return nil
+}
+
+func (o sendOptions) readBatch(io streams, to string) ([]protocol.BatchMessage, error) {
+	file, err := openLines(io.in, o.batch)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	var batch []protocol.BatchMessage
+	room := requestRoom
+	err = eachLine(file, func(line int, m protocol.BatchMessage, _ int) error {
+		m.Line = line
+		if m.To == "" {
+			m.To = to
+		}
+		if m.To == "" {
+			return usage(fmt.Sprintf("line %d: names no recipient", line), "no actor is given to the command either", `add "to", or name the actor: sovereign send ACTOR --batch FILE`)
+		}
+		n, err := encodedSize(m)
+		if err != nil {
+			return err
+		}
+		if room -= n; room < 0 || len(batch) == mailbox.MaxBatch {
+			return usage(fmt.Sprintf("line %d: the batch is too large", line),
+				fmt.Sprintf("a batch has at most %d messages, which together make %s", mailbox.MaxBatch, size(protocol.MaxLine)),
+				"send it in parts, with keys, so that a part that is sent twice does no harm")
+		}
+		batch = append(batch, m)
+		return nil
+	})
+	if err == nil && len(batch) == 0 {
+		err = usage("the batch is empty", o.batch+" holds no message", "")
+	}
+	return batch, err
+}

@@ -1,0 +1,107 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/protocol"
+	"github.com/sovereign-run/sovereign/refusal"
+)
+
+// sendBatch sends all or none.
+func (c *Control) sendBatch(in asking, p protocol.SendBatchParams) (any, error) {
+	if err := in.bulky(); err != nil {
+		return nil, err
+	}
+	list := make([]mailbox.Outgoing, len(p.Messages))
+	for i, m := range p.Messages {
+		list[i] = outgoing(m.Outgoing)
+		list[i].From = m.From
+	}
+	sent, err := c.box.SendBatch(in.run, list, func(done int) {
+		if in.tell != nil {
+			in.tell(protocol.NotifyProgress, protocol.Progress{Done: done, Total: len(list)})
+		}
+	})
+	if err != nil {
+		return nil, inLine(err, func(i int) int { return p.Messages[i].Line })
+	}
+	return protocol.SendBatchResult{Messages: sendResults(sent)}, nil
+}
+
+func sendResults(sent []mailbox.Sent) []protocol.SendResult {
+	out := make([]protocol.SendResult, len(sent))
+	for i, s := range sent {
+		out[i] = protocol.SendResult{ID: s.ID.String(), Duplicate: s.Duplicate}
+	}
+	return out
+}
+
+// inLine says in the refusal of one message of several where that one was read.
+func inLine(err error, line func(i int) int) error {
+	which, ok := errors.AsType[*mailbox.BatchError](err)
+	if !ok {
+		return err
+	}
+	said := *refusal.Of(which.Err)
+	where := fmt.Sprintf("message %d of the batch", which.Index+1)
+	if n := line(which.Index); n > 0 {
+		where = fmt.Sprintf("line %d", n)
+	}
+	said.Message = where + ": " + said.Message
+	return said.Because(err)
+}
+
+// inboxImport writes what an export holds, up to the first that is refused.
+func (c *Control) inboxImport(in asking, p protocol.InboxImportParams) (any, error) {
+	if err := in.bulky(); err != nil {
+		return nil, err
+	}
+	line := func(i int) int { return p.Messages[i].Line }
+	list := make([]mailbox.Import, len(p.Messages))
+	for i, m := range p.Messages {
+		one, err := imported(m, time.Now())
+		if err != nil {
+			return nil, inLine(&mailbox.BatchError{Index: i, Err: err}, line)
+		}
+		list[i] = one
+	}
+	sent, err := c.box.Import(in.run, list)
+	if err != nil && len(sent) == 0 {
+		return nil, inLine(err, line)
+	}
+	out := protocol.InboxImported{Messages: sendResults(sent)}
+	if err != nil {
+		out.Error = protocol.ErrorOf(inLine(err, line))
+	}
+	return out, nil
+}
+
+// imported is what an exported message comes in as at now.
+func imported(m protocol.ExportedMessage, now time.Time) (mailbox.Import, error) {
+	state, err := mailbox.ParseState(m.State)
+	if err != nil {
+		return mailbox.Import{}, err
+	}
+	out := mailbox.Import{State: state, Result: m.Result, Outgoing: mailbox.Outgoing{To: m.To, From: m.From, Subject: m.Subject,
+		Headers: maps.Clone(m.Headers), Body: m.Body, Key: m.Key, Priority: m.Priority, Group: m.Group}}
+	if m.ID != "" {
+		if out.Headers == nil {
+			out.Headers = map[string]string{}
+		}
+		out.Headers[protocol.HeaderImportedID] = m.ID
+	}
+	if m.AvailableAt.After(now) {
+		out.At = m.AvailableAt
+	}
+	if !m.ExpiresAt.IsZero() {
+		out.TTL = max(time.Millisecond, m.ExpiresAt.Sub(now)) // what has lapsed meanwhile lapses at once
+	}
+	if f := m.LastFailure; f != nil {
+		out.Failure = mailbox.LastFailure{Category: mailbox.Category(f.Category), Reason: f.Reason, At: f.At}
+	}
+	return out, nil
+}
