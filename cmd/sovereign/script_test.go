@@ -86,15 +86,22 @@ func waitReady(ts *testscript.TestScript, neg bool, args []string) {
 // a READY that nobody waited for, so that waitready waits for the next one.
 func readStates(conn *net.UnixConn, ready chan struct{}) {
 	b := make([]byte, 512)
+	reloading := false
 	for {
 		n, err := conn.Read(b)
 		if err != nil {
 			return
 		}
 		switch {
+		case strings.HasPrefix(string(b[:n]), "RELOADING=1"):
+			reloading = true
 		case strings.HasPrefix(string(b[:n]), "READY=1"):
+			if reloading {
+				reloading = false // it was ready before
+				continue
+			}
 			ready <- struct{}{}
-		case string(b[:n]) == "STOPPING=1":
+		case strings.HasPrefix(string(b[:n]), "STOPPING=1"):
 			select {
 			case <-ready:
 			default:

@@ -26,7 +26,7 @@ import (
 // nothing runs any more. It returns nil after a signal or a shutdown.
 func (o runOptions) serve(ctx context.Context, io streams, file *config.File, from source, db *bolt.DB, log *slog.Logger) (err error) {
 	service := takeNotifier()
-	signals := catchSignals(service.socket != "" || !hasTerminal()) // before the host, which no longer knows what was ignored
+	signals := catchSignals(service.listens() || !hasTerminal()) // before the host, which no longer knows what was ignored
 	defer signals.stop()
 
 	var box *mailbox.Box
@@ -86,7 +86,8 @@ func (o runOptions) serve(ctx context.Context, io streams, file *config.File, fr
 	wires := &channels{}
 	sup := supervisor.New(file.Actors, box, rec, host, supervisor.Options{Data: file.Data, Socket: workerSocket.Path(),
 		Attacher: wires, Console: console, Environ: os.Environ(), Failed: db.Failed(), Log: log})
-	reloads := &reloader{source: from, data: file.Data, sup: sup, box: box, log: log}
+	reloads := &reloader{source: from, data: file.Data, sup: sup, box: box, log: log,
+		around: func() func() { return service.during(log) }}
 	people := operator{Supervisor: sup, reloads: reloads, box: box, config: file.Path, started: time.Now()}
 	control := server.NewControl(box, people, thisBuild().Version, file.Data).WithStorage(db)
 	wires.server = server.New(box, control, sup, log)
@@ -145,9 +146,13 @@ func (o runOptions) serve(ctx context.Context, io streams, file *config.File, fr
 		watching, stop := context.WithCancel(ctx)
 		g.Add(func() error { return tellService(watching, service, box, sup, log) }, func(error) {
 			stop()
-			_ = service.tell("STOPPING=1")
+			_ = service.Stopping(stopTime(sup.Declared())) // it ends, whether it is heard or not
 		})
 	}
+	g.Add(func() error {
+		err := keepWatchdog(needed, service, func(ctx context.Context) error { return healthy(ctx, sup, db) }, log)
+		return unlessEnded(needed, err)
+	}, func(error) {})
 	if o.drain {
 		watching, stop := context.WithCancel(ctx)
 		g.Add(func() error { return untilDrained(watching, box, sup, since) }, func(error) { stop() })
