@@ -25,6 +25,7 @@ type container struct {
 	root   string    // its root folder
 	nspawn *exec.Cmd // systemd-nspawn, in a cgroup of its own
 	init   int       // number of its PID 1, as we see it
+	groups []string  // its cgroups
 	ended  chan struct{}
 	words  bytes.Buffer // what nspawn and init print
 }
@@ -89,6 +90,7 @@ func boot(t *testing.T, prepare func(root string)) *container {
 		own := filepath.Join(h, name)
 		c.must(os.Mkdir(own, 0o755))
 		t.Cleanup(func() { removeCgroups(own) })
+		c.groups = append(c.groups, own)
 		enter += "echo $$ >" + own + "/cgroup.procs && "
 	}
 	// basic.target: what is installed on the host as a service is not started.
@@ -184,8 +186,8 @@ func (c *container) powerOff() {
 	case <-time.After(patience):
 		c.t.Errorf("the container did not power off:\n%s", c.words.String())
 	}
-	if c.init > 0 {
-		_ = syscall.Kill(c.init, syscall.SIGKILL)
+	for _, own := range c.groups { // all that is in them is ours
+		_ = os.WriteFile(filepath.Join(own, "cgroup.kill"), []byte("1"), 0)
 	}
 	_ = c.nspawn.Process.Kill()
 	<-c.ended
