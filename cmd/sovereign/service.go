@@ -10,8 +10,7 @@ import (
 
 	"github.com/sovereign-run/sovereign/config"
 	"github.com/sovereign-run/sovereign/mailbox"
-	"github.com/sovereign-run/sovereign/refusal"
-	"github.com/sovereign-run/sovereign/store"
+	"github.com/sovereign-run/sovereign/store/bolt"
 	"github.com/sovereign-run/sovereign/supervisor"
 )
 
@@ -145,14 +144,12 @@ func keepWatchdog(ctx context.Context, service *notifier, healthy func(context.C
 }
 
 // healthy returns nil where the supervisor takes what it is asked and the store's
-// writer has its turn. That a full disk is refused is an answer, too. Nothing is
-// written.
-func healthy(ctx context.Context, sup *supervisor.Supervisor, st store.Store) error {
+// writer has its turn. Nothing is written.
+func healthy(ctx context.Context, sup *supervisor.Supervisor, db *bolt.DB) error {
 	if err := sup.Answers(ctx); err != nil {
 		return err
 	}
-	err := st.Update(ctx, func(store.Tx) error { return nil })
-	if err != nil && (ctx.Err() != nil || !refusal.Has(err, refusal.DiskFull)) {
+	if err := db.Answers(ctx); err != nil {
 		return fmt.Errorf("the store does not answer: %w", err)
 	}
 	return nil
