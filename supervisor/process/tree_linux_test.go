@@ -288,3 +288,32 @@ func init() {
 		s.check(s.Close())
 	}
 }
+
+// Who belongs to a tree is known for each process of it, however it has hidden, and
+// for no other: its parent, a process of another tree, one that has ended.
+func TestOwns(t *testing.T) {
+	t.Parallel()
+	eachTree(t, "owns")
+}
+
+func init() {
+	roles["owns"] = func(s *supervisor) {
+		s.host()
+		p, lines := s.startLines(sh(hidingTree+"sleep 1000", s.args[0]), 4)
+		for _, pid := range append(s.pids(lines), p.PID()) {
+			if owns, known := p.Owns(pid); !owns || !known {
+				s.fail("process %d of the tree: owned %v, known %v", pid, owns, known)
+			}
+		}
+		for _, pid := range []int{1, os.Getpid()} {
+			if owns, known := p.Owns(pid); owns || !known {
+				s.fail("process %d of no tree: owned %v, known %v", pid, owns, known)
+			}
+		}
+		s.check(p.KillTree(s.ctx))
+		if owns, known := p.Owns(p.PID()); owns || known {
+			s.fail("a process that has ended: owned %v, known %v", owns, known)
+		}
+		s.check(s.Close())
+	}
+}
