@@ -28,6 +28,7 @@ type living struct {
 	alive    map[fence.Process]int
 	claiming map[fence.Process]int
 	ready    map[fence.Process]bool
+	lost     map[fence.Process]int
 	changed  chan struct{} // closed and replaced at each change
 }
 
@@ -48,6 +49,7 @@ func (l *living) change(fn func()) {
 
 func (l *living) Alive(p fence.Process)                  { l.change(func() { l.alive[p]++ }) }
 func (l *living) Ready(p fence.Process)                  { l.change(func() { l.ready[p] = true }) }
+func (l *living) LeaseLost(p fence.Process, _ string)    { l.change(func() { l.lost[p]++ }) }
 func (l *living) Draining(fence.Process) context.Context { return context.Background() }
 
 func (l *living) Claiming(p fence.Process) func() {
@@ -101,7 +103,7 @@ func houseActors() []mailbox.Actor {
 
 func newLiving() *living {
 	return &living{holders: map[fence.Process]fence.Holder{}, modes: map[fence.Process]config.Mode{}, alive: map[fence.Process]int{},
-		claiming: map[fence.Process]int{}, ready: map[fence.Process]bool{}, changed: make(chan struct{})}
+		claiming: map[fence.Process]int{}, ready: map[fence.Process]bool{}, lost: map[fence.Process]int{}, changed: make(chan struct{})}
 }
 
 func newHouseIn(t testing.TB, data string) *house {

@@ -27,6 +27,9 @@ type Processes interface {
 	Draining(p fence.Process) context.Context
 	// Ready says that the process declared itself ready.
 	Ready(p fence.Process)
+	// LeaseLost says that the store no longer knows the lease of the process,
+	// which lives: it is to be told to stop at once.
+	LeaseLost(p fence.Process, why string)
 }
 
 // maxClaims bounds the messages of one claim; a larger max asks for that many.
@@ -90,7 +93,13 @@ func (w *workers) handle(run, wait context.Context, c *call) answer {
 		return refuse(err)
 	}
 	w.processes.Alive(h.Process)
-	return do(doing{run: run, wait: wait, call: c, holder: h, mode: mode})
+	a := do(doing{run: run, wait: wait, call: c, holder: h, mode: mode})
+	if a.err != nil && (a.err.Data.Category == refusal.ActorLeaseLost || a.err.Data.Category == refusal.LeaseCorrupt) {
+		// Refused within a transaction, not for being another one: all that this
+		// process holds is lost, whichever of its requests found that out.
+		w.processes.LeaseLost(h.Process, a.err.Data.Why)
+	}
+	return a
 }
 
 func unknownMethod(method string) answer {

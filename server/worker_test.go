@@ -142,6 +142,9 @@ func TestWorker_RefusesLostLease(t *testing.T) {
 		want(t, p.ask("send", `{"to":"other","body":"b"}`), "actor_lease_lost")
 		want(t, p.ask("send", map[string]any{"to": "other", "body": "b", "claim": ref}), "actor_lease_lost")
 	}
+	// The supervisor is told, and tells the worker. Leave out LeaseLost in handle and
+	// this fails.
+	h.living.until(t, func() bool { return h.living.lost[holder.Process] > 0 })
 	h.living.change(func() { delete(h.living.holders, holder.Process) })
 	for _, verb := range []string{"ping", "ready"} {
 		want(t, p.ask(verb, `{}`), "actor_lease_lost")

@@ -61,11 +61,12 @@ type child struct {
 	claims    context.Context // ends when it is to claim no more
 	endClaims context.CancelFunc
 
-	channel atomic.Pointer[Channel] // nil where there is none
-	socket  *notifySocket           // for sd_notify; nil where there is none. Not changed once it runs
-	said    atomic.Pointer[word]    // what it has said of itself there, nil = nothing
-	aliveAt atomic.Int64            // instant of the last sign of life
-	pending atomic.Int32            // requests that wait for an answer; while there are, it is alive
+	channel  atomic.Pointer[Channel] // nil where there is none
+	socket   *notifySocket           // for sd_notify; nil where there is none. Not changed once it runs
+	said     atomic.Pointer[word]    // what it has said of itself there, nil = nothing
+	unleased atomic.Bool             // it was told that its lease is lost
+	aliveAt  atomic.Int64            // instant of the last sign of life
+	pending  atomic.Int32            // requests that wait for an answer; while there are, it is alive
 }
 
 // newChild is a process that is to be made by d.
@@ -109,6 +110,16 @@ func (c *child) notify(method string, params any) {
 // tellLost tells the worker that a claim of its is no longer current.
 func (c *child) tellLost(ref mailbox.Ref, reason string) {
 	c.notify(protocol.NotifyClaimLost, protocol.ClaimLost{ID: ref.ID.String(), Token: protocol.Token(ref.Token), Reason: reason})
+}
+
+// tellLeaseLost tells the worker, once, that its lease is no longer current, and
+// reports whether it is news.
+func (c *child) tellLeaseLost(reason string) bool {
+	if c.unleased.Swap(true) {
+		return false
+	}
+	c.notify(protocol.NotifyLeaseLost, protocol.LeaseLost{Reason: reason})
+	return true
 }
 
 // death is all that is known of how it ended. Call it once the process has

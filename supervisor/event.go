@@ -19,6 +19,7 @@ const (
 	eventWatchdog      = "watchdog"       // no sign of life; the process is killed
 	eventWithdrawn     = "withdrawn"      // a message was claimed for a slot that was stopped meanwhile, and given back
 	eventCancelling    = "cancelling"     // an operator cancelled a message that is being worked on
+	eventLeaseLost     = "lease_lost"     // a living process holds its lease no longer, and was told to stop
 	eventSignalled     = "signalled"      // an operator sent a signal
 	eventSupervisorUp  = "supervisor_started"
 	eventSupervisorEnd = "supervisor_stopped"

@@ -113,6 +113,16 @@ func (sup *Supervisor) Ready(p fence.Process) {
 	c.slot.isReady(c)
 }
 
+// LeaseLost says that the store refused the living process p because it no longer
+// knows its lease: a person took it, or it cannot be read. The worker is told to
+// stop at once, as far as it has a channel; its writes are refused anyway (P0).
+func (sup *Supervisor) LeaseLost(p fence.Process, why string) {
+	if c := sup.living.get(p); c != nil && c.tellLeaseLost(why) {
+		sup.log.Warn("a living process has lost its lease", "process", p.Short(), "err", why)
+		sup.note(c, eventLeaseLost, why)
+	}
+}
+
 // overdue is told that a claim of a long-lived worker has used up its actor's
 // timeout: the process is killed, and the message ends as timeout; or that a claim
 // makes no progress, which ends it in the same way, as no_progress.

@@ -69,6 +69,13 @@ func (s *slot) launch(ctx context.Context, c *child) (err error) {
 	spec := process.Spec{Argv: c.def.spec.Command, Dir: c.def.spec.Cwd, Umask: c.def.spec.Umask,
 		NoFile: c.def.spec.Limits.NoFile, Memory: c.def.spec.Limits.Memory, Pids: c.def.spec.Limits.Pids,
 		Mark: string(c.holder.Process), Cgroup: fmt.Sprintf("%s.%d", s.name.Actor, s.name.Number)}
+	if spec.Memory > 0 || spec.Pids > 0 {
+		// At the first one that asks for it: it moves the supervisor to a cgroup of
+		// its own.
+		if err := s.sup.host.EnableLimits(); err != nil {
+			return fmt.Errorf("limits of memory and pids cannot be kept: %w", err)
+		}
+	}
 	account, err := c.def.account()
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sovereign-run/sovereign/config"
+	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/mailbox"
 	"github.com/sovereign-run/sovereign/supervisor"
 )
@@ -169,6 +170,42 @@ func TestWorker_Cancel(t *testing.T) {
 	}
 	if word := heard.word(); word != "claim_lost" {
 		t.Errorf("the worker heard %q", word)
+	}
+}
+
+// A worker that lives and whose lease is gone is told to stop at once, and only once.
+// Leave out notify in tellLeaseLost and this hangs.
+func TestWorker_LeaseLost(t *testing.T) {
+	heard := newFifo(t)
+	w := run(t, shell("w", config.Worker, `echo '{"Method":"claim"}' >&3; read -r word id token body <&3; echo "$SOVEREIGN_PROCESS" >"$HEARD"
+		read -r what rest <&3; echo "$what" >"$HEARD"; sleep 1000`, func(a *config.Actor) {
+		a.Env = map[string]string{"HEARD": heard.path}
+		a.OnWorkerLost = config.ParkMessage
+	}))
+	id := w.send("w", "")
+	p, err := fence.ParseProcess(heard.word())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, _, ok := w.sup.Lookup(p)
+	if !ok {
+		t.Fatal("it does not live")
+	}
+	if err := w.box.Leases().Release(t.Context(), h); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		w.sup.LeaseLost(p, "the slot has no lease")
+	}
+	if word := heard.word(); word != "lease_lost" {
+		t.Errorf("the worker heard %q", word)
+	}
+	w.event(0, "lease_lost", kind("w", "lease_lost"))
+	if err := w.sup.Stop(t.Context(), "w"); err != nil {
+		t.Fatal(err)
+	}
+	if d := w.await(id); d.State != mailbox.Parked || len(w.all("w", "lease_lost")) != 1 {
+		t.Errorf("%s, %+v", d.State, w.all("w", "lease_lost"))
 	}
 }
 
