@@ -537,3 +537,32 @@ func TestReload_AtRandom(t *testing.T) {
 	default:
 	}
 }
+
+// A slot that goes claims no more, though its worker does not heed drain and its actor has
+// messages: one waits for the slot that stays. Remove endClaims from finishUp and this
+// fails.
+func TestReload_SlotThatGoesClaimsNoMore(t *testing.T) {
+	said := newFifo(t)
+	greedy := func(n int) config.Actor {
+		return shell("w", config.Worker, `trap '' TERM
+			echo '{"Method":"claim"}' >&3
+			while read -r word id token body <&3; do
+				test "$word" = claimed || continue
+				echo '{"Method":"claim"}' >&3
+				echo "$body" > `+said.path+`
+			done`, replicas(n), func(a *config.Actor) { a.Stop.Timeout = 100 * time.Millisecond })
+	}
+	w := run(t, greedy(2))
+	for range 2 {
+		w.send("w", "first")
+		said.word()
+	}
+	w.reload(greedy(1))
+	w.slot("w", "up", func(s supervisor.SlotStatus) bool { return s.State == "up" })
+	late := w.send("w", "late")
+	for word := said.word(); word != "late"; word = said.word() {
+	}
+	if d, err := w.box.Show(t.Context(), late); err != nil || d.Claim == nil || d.Claim.Holder.Slot.Number != 1 {
+		t.Errorf("%v, late is claimed by %+v", err, d.Claim)
+	}
+}
