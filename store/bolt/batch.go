@@ -85,7 +85,7 @@ func (db *DB) runBatch(calls []*call) {
 		// Without the others it may fit, with the reserve it should. Who has failed
 		// for a reason of its own has its answer.
 		if released := db.reserve.release(); released || len(others) > 0 {
-			calls = slices.DeleteFunc(essential, func(c *call) bool { return c.err != nil || c.panic != nil })
+			calls = slices.DeleteFunc(essential, func(c *call) bool { return c.err != nil && !c.behind || c.panic != nil })
 			err = db.runOnce(calls)
 		}
 	}
@@ -113,6 +113,7 @@ func (db *DB) runOnce(calls []*call) error {
 		return err
 	}
 	for _, c := range calls {
+		c.behind = b.changed
 		b.runCall(db, c)
 		if err := b.apply(db, c); err != nil {
 			// bbolt's transaction is in no known state, and is given up whole.
@@ -132,13 +133,14 @@ func (db *DB) runOnce(calls []*call) error {
 	return nil
 }
 
-// answer gives err to every call that has not failed by itself.
+// answer gives err to every call that has not failed by itself. One that ran behind a
+// writer may have refused for what was then not stored: it did not fail by itself.
 func answer(calls []*call, err error) {
 	if err == nil {
 		return
 	}
 	for _, c := range calls {
-		if c.err == nil && c.panic == nil {
+		if (c.err == nil || c.behind) && c.panic == nil {
 			c.err = err
 		}
 	}

@@ -214,13 +214,48 @@ func TestUpdate_AnswersTheWholeBatch(t *testing.T) {
 	close(finish)
 	wg.Wait()
 	for i, err := range failed {
-		if i%4 == 0 && err != errInjected || i%4 != 0 && !refusal.Has(err, refusal.DiskFull) {
+		if i%4 == 0 && err != errInjected && !refusal.Has(err, refusal.DiskFull) || i%4 != 0 && !refusal.Has(err, refusal.DiskFull) {
 			t.Errorf("caller %d: got %v", i, err)
 		}
 	}
 	view(t, db, func(r store.Reader) {
 		r.Scan([]byte("x"), nil, func(k, _ []byte) bool { t.Errorf("%s is stored", k); return true })
 	})
+}
+
+// A refusal may not rest on a write of the same batch that was then not stored: of those
+// who want one key, none is told that it is taken when nobody has it. Give the
+// commit's error only to those without one of their own, and this fails.
+func TestUpdate_RefusesForNothingUnstored(t *testing.T) {
+	db, f, _ := openFaulty(t)
+	defer closeStore(t, db)
+	const callers = 20
+	running, finish := make(chan struct{}), make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		db.Update(ctx, func(tx store.Tx) error { close(running); <-finish; return writeNew(tx) })
+	})
+	<-running
+	var failed [callers]error
+	for i := range callers {
+		wg.Go(func() {
+			failed[i] = db.Update(ctx, func(tx store.Tx) error {
+				if tx.Get([]byte("xkey")) != nil {
+					return errInjected
+				}
+				f.set(func(func() error) error { return &fs.PathError{Op: "write", Err: syscall.ENOSPC} })
+				tx.Put([]byte("xkey"), nil)
+				return nil
+			})
+		})
+	}
+	close(finish)
+	wg.Wait()
+	for i, err := range failed {
+		if !refusal.Has(err, refusal.DiskFull) {
+			t.Errorf("caller %d: got %v", i, err)
+		}
+	}
 }
 
 // fill puts values until the store refuses one, and returns the keys that it

@@ -32,6 +32,8 @@ type call struct {
 	err   error
 	panic any  // the function's panic, to be raised on the caller's goroutine
 	exit  bool // the function called runtime.Goexit
+
+	behind bool // it ran over writes of its batch; owned by the leader
 }
 
 // The stages of a call. Only a waiting call may be given up by its caller.
