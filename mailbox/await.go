@@ -3,6 +3,10 @@ package mailbox
 import (
 	"context"
 	"sync"
+
+	"github.com/sovereign-run/sovereign/fence"
+	"github.com/sovereign-run/sovereign/refusal"
+	"github.com/sovereign-run/sovereign/store"
 )
 
 // ends tells those who wait for a message that it has ended or is gone.
@@ -46,16 +50,21 @@ func (e *ends) wait(id ID) (done <-chan struct{}, leave func()) {
 }
 
 // Await returns all that is known of a message once it is DONE, DEAD or PARKED.
-// It is refused, message_missing, where the message is gone, and returns the
-// context's error, with what is known, when ctx ends first.
+// It is refused, message_missing, where the message is gone, with what was known of
+// it before, and returns the context's error, with what is known, when ctx ends first.
 func (b *Box) Await(ctx context.Context, id ID) (Detail, error) {
+	var last Detail
 	for {
 		done, leave := b.ends.wait(id)
 		d, err := b.Show(context.WithoutCancel(ctx), id)
 		if err != nil || d.State == Done || d.State == Dead || d.State == Parked {
 			leave()
-			return d, err
+			if err != nil {
+				return last, err
+			}
+			return d, nil
 		}
+		last = d
 		select {
 		case <-done:
 			leave()
@@ -64,4 +73,25 @@ func (b *Box) Await(ctx context.Context, id ID) (Detail, error) {
 			return d, context.Cause(ctx)
 		}
 	}
+}
+
+// AwaitSent is Await for a worker, of a message that its actor sent: any other is
+// refused, permission_denied. The lease of h must be current when it asks.
+func (b *Box) AwaitSent(ctx context.Context, h fence.Holder, id ID) (Detail, error) {
+	err := b.store.View(ctx, func(r store.Reader) error {
+		_, err := b.leases.CheckTx(r, h, b.leases.Now())
+		return err
+	})
+	if err != nil {
+		return Detail{}, err
+	}
+	d, err := b.Show(ctx, id)
+	switch {
+	case err != nil:
+		return Detail{}, err
+	case d.From != h.Slot.Actor:
+		return Detail{}, refusal.New(refusal.PermissionDenied, "message "+id.String()+" is not one that "+h.Slot.Actor+" sent",
+			"a worker may wait for the end of what its own actor sent", "")
+	}
+	return b.Await(ctx, id)
 }

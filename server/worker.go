@@ -68,6 +68,7 @@ var verbs = map[string]verb{
 	protocol.MethodSettle:   (*workers).settle,
 	protocol.MethodCheck:    (*workers).check,
 	protocol.MethodSend:     (*workers).send,
+	protocol.MethodAwait:    (*workers).await,
 	protocol.MethodReady:    (*workers).ready,
 	protocol.MethodPing:     (*workers).ping,
 }

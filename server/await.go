@@ -1,0 +1,57 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/protocol"
+	"github.com/sovereign-run/sovereign/refusal"
+)
+
+// await waits for the end of a message that the worker's actor sent.
+func (w *workers) await(raw json.RawMessage) (protocol.Identity, deed, error) {
+	var p protocol.WorkerAwaitParams
+	if err := protocol.ParseParams(protocol.MethodAwait, raw, &p); err != nil {
+		return p.Identity, nil, err
+	}
+	id, err := mailbox.ParseID(p.ID)
+	if err != nil {
+		return p.Identity, nil, err
+	}
+	return p.Identity, func(in doing) answer {
+		done, err := in.call.waiting()
+		if err != nil {
+			return refuse(err)
+		}
+		defer done()
+		ctx, cancel := context.WithCancel(in.wait)
+		if p.Timeout > 0 {
+			ctx, cancel = context.WithTimeout(in.wait, p.Timeout.Std())
+		}
+		defer cancel()
+		d, err := w.box.AwaitSent(ctx, in.holder, id)
+		gone := refusal.Has(err, refusal.MessageMissing) && d.ID != 0
+		switch {
+		case err == nil, gone:
+		case in.wait.Err() != nil:
+			return refuse(refusal.New(refusal.Unavailable, "the wait for "+p.ID+" was ended", "the supervisor stops", "ask again").Later())
+		case ctx.Err() == nil || isRefusal(err):
+			return refuse(err)
+		}
+		return answer{result: awaited(d, gone)}
+	}, nil
+}
+
+func awaited(d mailbox.Detail, gone bool) protocol.Awaited {
+	m := message(d.Message)
+	out := protocol.Awaited{ID: m.ID, State: m.State, Gone: gone, ResultTruncated: d.ResultTruncated, LastFailure: m.LastFailure}
+	if d.State == mailbox.Done {
+		out.Result = d.Result
+	}
+	if n := len(d.Receipts); n > 0 {
+		last := receipt(d.Receipts[n-1])
+		out.Receipt = &last
+	}
+	return out
+}
