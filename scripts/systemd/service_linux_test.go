@@ -16,7 +16,7 @@ const (
 	unitName = "sovereign.service"
 	program  = "/opt/sovereign/bin/sovereign"
 	config   = "/opt/jobs/actors.yaml"
-	watchdog = 3 * time.Second // an operator has more time than a test
+	watchdog = 4 * time.Second // an operator has more time than a test
 )
 
 // slow takes a while to be ready and says so by systemd's own means; stubborn leaves
