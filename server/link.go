@@ -198,7 +198,7 @@ func newLink(conn net.Conn, h handler, log *slog.Logger) *link {
 		bulk: make(chan struct{}, maxBulky), gone: make(chan struct{}), again: make(chan *call)}
 	l.room.L = &l.mu
 	l.wait, l.endWaits = context.WithCancelCause(context.Background())
-	l.out = protocol.NewEncoder(newPatient(conn))
+	l.out = protocol.NewEncoder(newPatient(conn, writeTimeout))
 	return l
 }
 

@@ -10,14 +10,15 @@ import (
 // answers of a peer that does not read are kept no longer.
 const writeTimeout = 10 * time.Second
 
-// patient writes to a connection and gives its peer writeTimeout to make room for
-// each write. The clock runs only where there is no room at once, which is rare: a
+// patient writes to a connection and gives its peer a time to make room for each
+// write. The clock runs only where there is no room at once, which is rare: a
 // timer set for each answer, and left to go off on an idle connection, cost more
 // than it was worth. It is used by one goroutine at a time.
 type patient struct {
-	conn net.Conn
-	raw  syscall.RawConn
-	some func(fd uintptr) (done bool) // p.writeSome: made once
+	conn    net.Conn
+	timeout time.Duration
+	raw     syscall.RawConn
+	some    func(fd uintptr) (done bool) // p.writeSome: made once
 
 	left   []byte // of the write under way
 	waits  bool   // for room, with a deadline set
@@ -26,8 +27,8 @@ type patient struct {
 
 // newPatient takes a connection of the operating system's; any other is given its
 // time at each write.
-func newPatient(conn net.Conn) *patient {
-	p := &patient{conn: conn}
+func newPatient(conn net.Conn, timeout time.Duration) *patient {
+	p := &patient{conn: conn, timeout: timeout}
 	p.some = p.writeSome
 	if c, ok := conn.(syscall.Conn); ok {
 		p.raw, _ = c.SyscallConn()
@@ -37,7 +38,7 @@ func newPatient(conn net.Conn) *patient {
 
 func (p *patient) Write(b []byte) (int, error) {
 	if p.raw == nil {
-		if err := p.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		if err := p.conn.SetWriteDeadline(time.Now().Add(p.timeout)); err != nil {
 			return 0, err
 		}
 		return p.conn.Write(b)
@@ -69,7 +70,7 @@ func (p *patient) writeSome(fd uintptr) bool {
 			return true
 		case !p.waits:
 			p.waits = true
-			if p.failed = p.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); p.failed != nil {
+			if p.failed = p.conn.SetWriteDeadline(time.Now().Add(p.timeout)); p.failed != nil {
 				return true
 			}
 			return false
