@@ -129,6 +129,16 @@ func (b *Box) Load(ctx context.Context) error {
 	now := b.wall()
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	// A million messages are read in here: one record serves for all, and the name of
+	// the last one's recipient, for the next, which often has the same.
+	var rec record
+	var last string
+	name := func(to []byte) string {
+		if string(to) != last {
+			last = b.actors.name(to)
+		}
+		return last
+	}
 	err := b.store.View(ctx, func(r store.Reader) error {
 		r.Scan([]byte{spaceOpen}, nil, func(k, v []byte) bool {
 			id, ok := parseIDKey(k)
@@ -136,8 +146,7 @@ func (b *Box) Load(ctx context.Context) error {
 				b.log.Error("unreadable key left alone", "key", k)
 				return true
 			}
-			rec, err := decodeRecord(id, v, b.actors.name)
-			if err != nil {
+			if err := rec.decode(id, v, name); err != nil {
 				b.log.Error("unreadable message left alone", "msg", id.String(), "err", err)
 				return true
 			}

@@ -115,12 +115,21 @@ func (r *record) encode() []byte {
 // decodeRecord reads the record of message id. names shares the strings of
 // known recipients; nil is allowed.
 func decodeRecord(id ID, b []byte, names func([]byte) string) (*record, error) {
+	r := new(record)
+	if err := r.decode(id, b, names); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// decode reads the record of message id into r. After an error r is of no use.
+func (r *record) decode(id ID, b []byte, names func([]byte) string) error {
 	what := named{"message", id}
 	d, err := unseal(b, recordVersion, what)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	r := &record{id: id, state: State(d.byte())}
+	*r = record{id: id, state: State(d.byte())}
 	if to := d.bytes(); names != nil {
 		r.to = names(to)
 	} else {
@@ -153,7 +162,7 @@ func decodeRecord(id ID, b []byte, names func([]byte) string) (*record, error) {
 		r.claim.progress = d.string()
 		r.claim.request = d.string()
 		if !d.bad && (r.claim.token == 0 || r.claim.expiresAt == 0) {
-			return nil, corrupt(what, "its claim has no token or no expiry")
+			return corrupt(what, "its claim has no token or no expiry")
 		}
 	case staged:
 		r.parent.ID = ID(d.uint())
@@ -162,10 +171,10 @@ func decodeRecord(id ID, b []byte, names func([]byte) string) (*record, error) {
 		r.endedAt = d.time()
 		r.purgeAt = d.time()
 	default:
-		return nil, corrupt(what, "its state is unknown")
+		return corrupt(what, "its state is unknown")
 	}
 	r.decodeMore(&d)
-	return r, d.done(what)
+	return d.done(what)
 }
 
 // What few messages have follows the fields that all have, each behind a tag, in
