@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -326,39 +325,38 @@ func (s *supervisor) startsAgain(path string) {
 	s.check(p.KillTree(s.ctx))
 }
 
-// RLIMIT_NPROC, which does not bind root.
+// A user who has all the processes that the limit allows gets no more, is told so,
+// and may try again later. (The limit is the child's, not the program's: Go's runtime
+// aborts when it is refused a thread.)
 func TestStart_TooManyProcesses(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
-	if raceEnabled {
-		t.Skip("the race detector's runtime aborts when it is refused a thread")
-	}
-	runCmd(t, asNobody(t, "too-many"))
+	run(t, "too-many")
 }
 
 func init() {
 	roles["too-many"] = func(s *supervisor) {
 		s.host()
-		// The limit is on threads as well. Go gets the few that it may want before.
-		var warm, blocked sync.WaitGroup
-		blocked.Add(1)
-		for range 20 {
-			warm.Add(1)
-			go func() {
-				runtime.LockOSThread()
-				defer runtime.UnlockOSThread()
-				warm.Done()
-				blocked.Wait()
-			}()
+		as := func(argv ...string) process.Spec {
+			c := process.Credential{UID: 424242, GID: 424242, Groups: []uint32{424242}}
+			return process.Spec{Argv: argv, Umask: -1, Dir: "/", Credential: &c}
 		}
-		warm.Wait()
-		blocked.Done()
-		s.check(unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: 1, Max: 1}))
-		_, err := s.Start(s.ctx, process.Spec{Argv: []string{"/bin/true"}, Umask: -1})
+		first := s.start(as("/bin/sleep", "1000"))
+		var old unix.Rlimit
+		s.check(unix.Getrlimit(unix.RLIMIT_NPROC, &old))
+		s.check(unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: 0, Max: old.Max}))
+		_, err := s.Start(s.ctx, as("/bin/true"))
 		se, ok := errors.AsType[*process.StartError](err)
 		if !ok || se.Errno != syscall.EAGAIN || !se.Temporary() || !strings.Contains(se.Error(), "no more processes") {
 			s.fail("%v", err)
 		}
+		s.check(unix.Setrlimit(unix.RLIMIT_NPROC, &old))
+		p := s.start(as("/bin/true"))
+		<-p.Exited()
+		if !p.Exit().Success() {
+			s.fail("once there is room: %v", p.Exit())
+		}
+		s.check(first.KillTree(s.ctx))
 		s.check(s.Close())
 	}
 }
