@@ -118,9 +118,9 @@ func tryFail(t *trial) {
 		d := t.claim(me, id)
 		var out protocol.FailResult
 		t.granted("fail", t.as(me, protocol.MethodFail, ref(d).with("reason", fmt.Sprintf("no. %d", n))), &out)
-		want := "NEW"
+		want := protocol.MessageNew
 		if n == Attempts {
-			want = "DEAD"
+			want = protocol.MessageDead
 		}
 		t.must(out.State == want && out.Attempts == n, "the %d. fail answers %s with %d attempts", n, out.State, out.Attempts)
 		shown := t.state("after a fail", id, want)
@@ -133,7 +133,7 @@ func tryFailDead(t *trial) {
 	d := t.claimed(me, Work)
 	var out protocol.FailResult
 	t.granted("fail with dead", t.as(me, protocol.MethodFail, ref(d).with("dead", true)), &out)
-	t.must(out.State == "DEAD", "it answers %s", out.State)
+	t.must(out.State == protocol.MessageDead, "it answers %s", out.State)
 	t.state("after it", d.ID, "DEAD")
 }
 
@@ -154,7 +154,7 @@ func tryRelease(t *trial) {
 	var out protocol.ReleaseResult
 	t.granted("release", t.as(me, protocol.MethodRelease, ref(d)), &out)
 	shown := t.state("after a release", d.ID, "NEW")
-	t.must(out.State == "NEW" && shown.Attempts == 0 && shown.Attempt == 1 && len(shown.Receipts) == 1 && !shown.Receipts[0].Counted,
+	t.must(out.State == protocol.MessageNew && shown.Attempts == 0 && shown.Attempt == 1 && len(shown.Receipts) == 1 && !shown.Receipts[0].Counted,
 		"it answers %s, and %d attempts are charged", out.State, shown.Attempts)
 }
 
@@ -176,7 +176,7 @@ func trySettleItems(t *trial) {
 	if t.err != nil {
 		return
 	}
-	for i, want := range []string{"DONE", "", "NEW", "", "", "NEW"} {
+	for i, want := range []protocol.MessageState{protocol.MessageDone, "", protocol.MessageNew, "", "", protocol.MessageNew} {
 		r := out.Results[i]
 		t.must(r.State == want && (r.Error != nil) == (want == ""), "item %d: state %q, error %v", i+1, r.State, r.Error)
 	}
@@ -195,7 +195,7 @@ func tryNext(t *trial) {
 	var out protocol.CompleteResult
 	t.granted("complete with next", t.as(me, protocol.MethodComplete, ref(first).with("next", args{"wait": "5s"})), &out)
 	t.noteClaims(me, out.Messages)
-	t.must(out.State == "DONE" && len(out.Messages) == 1, "state %s, and %d messages", out.State, len(out.Messages))
+	t.must(out.State == protocol.MessageDone && len(out.Messages) == 1, "state %s, and %d messages", out.State, len(out.Messages))
 	if t.err == nil {
 		t.must(out.Messages[0].ID != first.ID && out.Messages[0].Token > first.Token, "it brought %s under %d", out.Messages[0].ID, out.Messages[0].Token)
 		t.granted("check of what next brought", t.as(me, protocol.MethodCheck, ref(out.Messages[0])), nil)

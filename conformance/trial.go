@@ -156,7 +156,7 @@ func (t *trial) noteClaims(w *Worker, got []protocol.Delivery) {
 func (t *trial) claimed(w *Worker, to string) protocol.Delivery { return t.claim(w, t.send(to, "x")) }
 
 // state checks where a message stands.
-func (t *trial) state(what, id, want string) protocol.MessageDetail {
+func (t *trial) state(what, id string, want protocol.MessageState) protocol.MessageDetail {
 	d := t.show(id)
 	t.must(d.State == want, "%s: the message is %s, and it is %s", what, d.State, want)
 	return d

@@ -26,7 +26,9 @@ type BatchError struct {
 	Err   error
 }
 
-func (e *BatchError) Error() string { return fmt.Sprintf("message %d of the batch: %v", e.Index+1, e.Err) }
+func (e *BatchError) Error() string {
+	return fmt.Sprintf("message %d of the batch: %v", e.Index+1, e.Err)
+}
 func (e *BatchError) Unwrap() error { return e.Err }
 
 // SendBatch makes messages durable and visible to their recipients, all at one

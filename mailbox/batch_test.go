@@ -55,7 +55,7 @@ func TestSendBatch_AllOrNothing(t *testing.T) {
 				t.Fatalf("%s: %+v is left", name, got)
 			}
 		}
-		same := batch(n, func(i int, m *mailbox.Outgoing) { m.Key, m.Body, m.Group = fmt.Sprint(i%2), nil, fmt.Sprint(i % 2) })
+		same := batch(n, func(i int, m *mailbox.Outgoing) { m.Key, m.Body, m.Group = fmt.Sprint(i%2), nil, fmt.Sprint(i%2) })
 		sent, err := h.Box.SendBatch(ctx, same, nil)
 		if err != nil || sent[0].Duplicate || !sent[n-1].Duplicate || sent[n-1].ID != sent[(n-1)%2].ID {
 			t.Fatal(sent, err)

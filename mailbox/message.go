@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sovereign-run/sovereign/fence"
+	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/refusal"
 )
 
@@ -38,11 +39,12 @@ const (
 	staged                   // sent within an attempt that has not completed; visible to nobody (P8)
 )
 
-var stateNames = [...]string{New: "NEW", Claimed: "CLAIMED", Done: "DONE", Dead: "DEAD", Parked: "PARKED", staged: "STAGED"}
+var stateNames = [...]protocol.MessageState{New: protocol.MessageNew, Claimed: protocol.MessageClaimed, Done: protocol.MessageDone,
+	Dead: protocol.MessageDead, Parked: protocol.MessageParked, staged: "STAGED"}
 
 func (s State) String() string {
 	if int(s) < len(stateNames) && s > 0 {
-		return stateNames[s]
+		return string(stateNames[s])
 	}
 	return "STATE" + strconv.Itoa(int(s))
 }
@@ -51,7 +53,7 @@ func (s State) String() string {
 // refused, bad_request.
 func ParseState(s string) (State, error) {
 	for st := New; st <= Parked; st++ {
-		if strings.EqualFold(s, stateNames[st]) {
+		if strings.EqualFold(s, string(stateNames[st])) {
 			return st, nil
 		}
 	}

@@ -70,7 +70,7 @@ func (s sink) store(st Store) {
 
 func (s sink) status(st protocol.Status) {
 	up := 0.0
-	if st.Supervisor.State == "running" {
+	if st.Supervisor.State == protocol.SupervisorRunning {
 		up = 1
 	}
 	s.put(running, up)
@@ -89,7 +89,7 @@ func (s sink) status(st protocol.Status) {
 				s.put(inboxMessages, float64(n), a.Actor, state)
 			}
 		}
-		by := map[string]int{}
+		by := map[protocol.SlotState]int{}
 		leases := 0
 		for _, slot := range a.Slots {
 			by[slot.State]++
@@ -98,7 +98,7 @@ func (s sink) status(st protocol.Status) {
 			}
 		}
 		for state, n := range by {
-			s.put(slots, float64(n), a.Actor, state)
+			s.put(slots, float64(n), a.Actor, string(state))
 		}
 		s.put(slotLeases, float64(leases), a.Actor)
 	}

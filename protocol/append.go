@@ -64,7 +64,7 @@ func appendResult(dst []byte, result any) ([]byte, bool) {
 		dst, ok = appendDeliveries(dst, r.Messages)
 	case CompleteResult:
 		dst = append(dst, `{"state":`...)
-		dst = AppendString(dst, r.State)
+		dst = AppendString(dst, string(r.State))
 		if r.Messages != nil {
 			dst = append(dst, `,"messages":`...)
 			dst, ok = appendDeliveries(dst, r.Messages)
@@ -75,12 +75,12 @@ func appendResult(dst []byte, result any) ([]byte, bool) {
 		}
 	case FailResult:
 		dst = append(dst, `{"state":`...)
-		dst = AppendString(dst, r.State)
+		dst = AppendString(dst, string(r.State))
 		dst = append(dst, `,"attempts":`...)
 		dst = strconv.AppendInt(dst, int64(r.Attempts), 10)
 	case ReleaseResult:
 		dst = append(dst, `{"state":`...)
-		dst = AppendString(dst, r.State)
+		dst = AppendString(dst, string(r.State))
 	case RenewResult:
 		var err error
 		dst = append(dst, `{"expires_at":"`...)

@@ -72,15 +72,15 @@ func drawResponse(t *rapid.T) protocol.Response {
 	case 1:
 		r.Result = protocol.ClaimResult{Messages: deliveries()}
 	case 2:
-		done := protocol.CompleteResult{State: raw.Draw(t, "state"), Messages: deliveries()}
+		done := protocol.CompleteResult{State: protocol.MessageState(raw.Draw(t, "state")), Messages: deliveries()}
 		if rapid.Bool().Draw(t, "refused") {
 			done.NextError = wrong()
 		}
 		r.Result = done
 	case 3:
-		r.Result = protocol.FailResult{State: raw.Draw(t, "state"), Attempts: rapid.Int().Draw(t, "attempts")}
+		r.Result = protocol.FailResult{State: protocol.MessageState(raw.Draw(t, "state")), Attempts: rapid.Int().Draw(t, "attempts")}
 	case 4:
-		r.Result = protocol.ReleaseResult{State: raw.Draw(t, "state")}
+		r.Result = protocol.ReleaseResult{State: protocol.MessageState(raw.Draw(t, "state"))}
 	case 5:
 		r.Result = protocol.RenewResult{ExpiresAt: at(), RemainingMS: rapid.Int64().Draw(t, "remaining")}
 	case 6:

@@ -42,7 +42,7 @@ type ExportedMessage struct {
 	From        string            `json:"from,omitempty"`
 	Subject     string            `json:"subject,omitempty"`
 	Headers     map[string]string `json:"headers,omitempty"`
-	State       string            `json:"state"`
+	State       MessageState      `json:"state"`
 	Body        Body              `json:"body,omitempty"`
 	Result      Body              `json:"result,omitempty"`
 	Key         string            `json:"key,omitempty"`

@@ -20,7 +20,7 @@ type WorkerAwaitParams struct {
 // that was removed is Gone; the rest is then what was known of it.
 type Awaited struct {
 	ID              string       `json:"id"`
-	State           string       `json:"state,omitempty"`
+	State           MessageState `json:"state,omitempty"`
 	Gone            bool         `json:"gone,omitempty"`
 	Result          Body         `json:"result,omitempty"`
 	ResultTruncated bool         `json:"result_truncated,omitempty"`

@@ -22,22 +22,22 @@ type Status struct {
 }
 
 // SupervisorStatus is about the supervisor itself. Where none runs, State is
-// "stopped" and the rest is zero.
+// SupervisorStopped and the rest is zero.
 type SupervisorStatus struct {
-	State     string    `json:"state"` // running, stopping, stopped
-	PID       int       `json:"pid,omitempty"`
-	Version   string    `json:"version,omitempty"`
-	StartedAt time.Time `json:"started_at,omitzero"`
-	Uptime    Duration  `json:"uptime,omitzero"`
-	Config    string    `json:"config,omitempty"` // path of actors.yaml
-	Data      string    `json:"data,omitempty"`
+	State     SupervisorState `json:"state"`
+	PID       int             `json:"pid,omitempty"`
+	Version   string          `json:"version,omitempty"`
+	StartedAt time.Time       `json:"started_at,omitzero"`
+	Uptime    Duration        `json:"uptime,omitzero"`
+	Config    string          `json:"config,omitempty"` // path of actors.yaml
+	Data      string          `json:"data,omitempty"`
 }
 
 // ActorStatus is one actor.
 type ActorStatus struct {
 	Actor  string       `json:"actor"`
 	Mode   string       `json:"mode"`
-	State  string       `json:"state"`
+	State  SlotState    `json:"state"` // of its worst slot, or ActorPaused and the like
 	Paused bool         `json:"paused,omitempty"`
 	Why    string       `json:"why,omitempty"`  // of failed and the like
 	Sick   string       `json:"sick,omitempty"` // that many different messages in a row have failed
@@ -57,7 +57,7 @@ type Counts struct {
 // SlotStatus is one slot.
 type SlotStatus struct {
 	Slot     int         `json:"slot"`
-	State    string      `json:"state"`
+	State    SlotState   `json:"state"`
 	PID      int         `json:"pid"`
 	Process  string      `json:"process"` // shortened
 	Uptime   Duration    `json:"uptime"`
@@ -90,7 +90,7 @@ type SlotClaim struct {
 // InboxListParams chooses messages; zero values choose all.
 type InboxListParams struct {
 	Actor   string   `json:"actor,omitempty"`
-	State   string   `json:"state,omitempty"`
+	State   string   `json:"state,omitempty"` // a MessageState, in either case
 	From    string   `json:"from,omitempty"`
 	Subject string   `json:"subject,omitempty"` // part of it
 	Older   Duration `json:"older,omitzero"`
@@ -122,14 +122,14 @@ type InboxChanged struct {
 // An InboxChange is what became of one message. State is where it stands: of
 // a cancelled message that still runs, CLAIMED; "" where it is gone.
 type InboxChange struct {
-	ID    string `json:"id"`
-	State string `json:"state,omitempty"`
-	Error *Error `json:"error,omitempty"`
+	ID    string       `json:"id"`
+	State MessageState `json:"state,omitempty"`
+	Error *Error       `json:"error,omitempty"`
 }
 
 // InboxPurgeParams removes ended messages. State is required.
 type InboxPurgeParams struct {
-	State string   `json:"state"`
+	State string   `json:"state"` // a MessageState, in either case
 	Older Duration `json:"older,omitzero"`
 }
 

@@ -9,7 +9,7 @@ type Message struct {
 	From        string            `json:"from"`
 	Subject     string            `json:"subject"`
 	Headers     map[string]string `json:"headers"`
-	State       string            `json:"state"` // NEW, CLAIMED, DONE, DEAD, PARKED
+	State       MessageState      `json:"state"`
 	Priority    int               `json:"priority"`
 	Group       string            `json:"group"`
 	Key         string            `json:"key,omitempty"`

@@ -68,9 +68,9 @@ type Next struct {
 // was not asked for. NextError says why the claim was refused although the
 // completion stands.
 type CompleteResult struct {
-	State     string     `json:"state"`
-	Messages  []Delivery `json:"messages,omitzero"`
-	NextError *Error     `json:"next_error,omitempty"`
+	State     MessageState `json:"state"`
+	Messages  []Delivery   `json:"messages,omitzero"`
+	NextError *Error       `json:"next_error,omitempty"`
 }
 
 // FailParams ends a claim without success.
@@ -85,8 +85,8 @@ type FailParams struct {
 
 // FailResult is the message's state and its charged attempts.
 type FailResult struct {
-	State    string `json:"state"`
-	Attempts int    `json:"attempts"`
+	State    MessageState `json:"state"`
+	Attempts int          `json:"attempts"`
 }
 
 // ClaimRef names a claim: the params of release and check.
@@ -98,7 +98,7 @@ type ClaimRef struct {
 
 // ReleaseResult is the message's state.
 type ReleaseResult struct {
-	State string `json:"state"`
+	State MessageState `json:"state"`
 }
 
 // SettleParams ends several claims in one call, each judged alone.
@@ -127,9 +127,9 @@ type SettleResult struct {
 
 // A SettleOutcome is what the item's own method would have answered.
 type SettleOutcome struct {
-	State    string `json:"state,omitempty"`
-	Attempts *int   `json:"attempts,omitempty"` // of a fail
-	Error    *Error `json:"error,omitempty"`
+	State    MessageState `json:"state,omitempty"`
+	Attempts *int         `json:"attempts,omitempty"` // of a fail
+	Error    *Error       `json:"error,omitempty"`
 }
 
 // An Outgoing is a message that is to be sent. Only To is required.

@@ -35,7 +35,7 @@ var allowed = map[string][]string{
 	"store/powercut":        {},
 	"store/powercut/lazyfs": {},
 	"fence":                 {"store", "refusal"},
-	"mailbox":               {"fence", "store", "refusal"},
+	"mailbox":               {"fence", "store", "protocol", "refusal"},
 	"mailbox/mailboxtest":   {"mailbox", "fence", "store", "store/bolt"},
 	"recovery":              {"mailbox", "fence", "refusal"},
 	"supervisor": {"recovery", "mailbox", "fence", "config", "protocol", "refusal",

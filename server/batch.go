@@ -82,7 +82,7 @@ func (c *Control) inboxImport(in asking, p protocol.InboxImportParams) (any, err
 
 // imported is what an exported message comes in as at now.
 func imported(m protocol.ExportedMessage, now time.Time) (mailbox.Import, error) {
-	state, err := mailbox.ParseState(m.State)
+	state, err := mailbox.ParseState(string(m.State))
 	if err != nil {
 		return mailbox.Import{}, err
 	}

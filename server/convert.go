@@ -131,7 +131,7 @@ func whatFits(sizes []int) int {
 
 func message(m mailbox.Message) protocol.Message {
 	out := protocol.Message{ID: m.ID.String(), To: m.To, From: m.From, Subject: m.Subject, Headers: headers(m.Headers),
-		State: m.State.String(), Priority: m.Priority, Group: m.Group, Key: m.Key, Attempt: m.Attempt, Attempts: m.Attempts,
+		State: protocol.MessageState(m.State.String()), Priority: m.Priority, Group: m.Group, Key: m.Key, Attempt: m.Attempt, Attempts: m.Attempts,
 		MaxAttempts: m.MaxAttempts, Size: m.Size, CreatedAt: m.CreatedAt.UTC(), AvailableAt: utc(m.AvailableAt), ExpiresAt: utc(m.LapsesAt), EndedAt: utc(m.EndedAt)}
 	if c := m.Claim; c != nil {
 		out.Claim = &protocol.Claim{Process: c.Holder.Process.Short(), Slot: c.Holder.Slot.Number, Token: protocol.Token(c.Token),

@@ -63,7 +63,7 @@ func (c *Control) failed(actor string) string {
 		return ""
 	}
 	for _, a := range c.supervisor.Status().Actors {
-		if a.Actor == actor && a.State == "failed" {
+		if a.Actor == actor && a.State == protocol.SlotFailed {
 			return actor + " has failed; see `sovereign status " + actor + "`, then run `sovereign start " + actor + "`"
 		}
 	}
@@ -75,7 +75,7 @@ const maxIDs = 1000
 
 // each does one thing to each of several messages, side by side; one that is
 // refused stops none of the others.
-func (c *Control) each(p protocol.InboxIDsParams, do func(id mailbox.ID) (state string, err error)) (any, error) {
+func (c *Control) each(p protocol.InboxIDsParams, do func(id mailbox.ID) (state protocol.MessageState, err error)) (any, error) {
 	if len(p.IDs) == 0 || len(p.IDs) > maxIDs {
 		return nil, badParam("ids holds "+strconv.Itoa(len(p.IDs))+" ids", "name from 1 to 1000 messages")
 	}
@@ -84,7 +84,7 @@ func (c *Control) each(p protocol.InboxIDsParams, do func(id mailbox.ID) (state 
 	for i, text := range p.IDs {
 		all.Go(func() {
 			id, err := mailbox.ParseID(text)
-			var state string
+			var state protocol.MessageState
 			if err == nil {
 				state, err = do(id)
 			}
@@ -96,28 +96,28 @@ func (c *Control) each(p protocol.InboxIDsParams, do func(id mailbox.ID) (state 
 }
 
 func (c *Control) inboxRetry(in asking, p protocol.InboxIDsParams) (any, error) {
-	return c.each(p, func(id mailbox.ID) (string, error) {
+	return c.each(p, func(id mailbox.ID) (protocol.MessageState, error) {
 		if err := c.box.Retry(in.run, id); err != nil {
 			return "", err
 		}
-		return mailbox.New.String(), nil
+		return protocol.MessageNew, nil
 	})
 }
 
 func (c *Control) inboxDrop(in asking, p protocol.InboxIDsParams) (any, error) {
-	return c.each(p, func(id mailbox.ID) (string, error) { return "", c.box.Drop(in.run, id) })
+	return c.each(p, func(id mailbox.ID) (protocol.MessageState, error) { return "", c.box.Drop(in.run, id) })
 }
 
 // inboxCancel answers with the state that the message has in the end: of one
 // that runs once its attempt has ended, DONE where its completion was first.
 func (c *Control) inboxCancel(in asking, p protocol.InboxIDsParams) (any, error) {
-	return c.each(p, func(id mailbox.ID) (string, error) {
+	return c.each(p, func(id mailbox.ID) (protocol.MessageState, error) {
 		found, err := c.box.Cancel(in.run, id)
 		switch {
 		case err != nil:
 			return "", err
 		case !found.Running:
-			return mailbox.Dead.String(), nil
+			return protocol.MessageDead, nil
 		case c.supervisor != nil:
 			err = c.supervisor.Cancel(in.wait, found.Holder, found.Ref)
 		default:
@@ -133,7 +133,7 @@ func (c *Control) inboxCancel(in asking, p protocol.InboxIDsParams) (any, error)
 		if err != nil {
 			return "", err
 		}
-		return d.State.String(), nil
+		return protocol.MessageState(d.State.String()), nil
 	})
 }
 
@@ -170,9 +170,9 @@ func (c *Control) obstacle(actor string) string {
 	case err != nil: // the send stands all the same
 		return ""
 	case a.Stopped:
-		return "stopped"
+		return string(protocol.SlotStopped)
 	case a.Paused:
-		return "paused"
+		return string(protocol.ActorPaused)
 	}
 	return ""
 }
@@ -214,11 +214,11 @@ func (c *Control) status(in asking, p protocol.StatusParams) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := protocol.Status{Supervisor: protocol.SupervisorStatus{State: "stopped", Data: c.data}}
+	out := protocol.Status{Supervisor: protocol.SupervisorStatus{State: protocol.SupervisorStopped, Data: c.data}}
 	if c.supervisor != nil {
 		out = c.supervisor.Status()
 		if out.Supervisor.State == "" {
-			out.Supervisor.State = "running"
+			out.Supervisor.State = protocol.SupervisorRunning
 		}
 		s := &out.Supervisor
 		s.PID, s.Version, s.Data = os.Getpid(), c.version, c.data
@@ -262,12 +262,12 @@ func (c *Control) status(in asking, p protocol.StatusParams) (any, error) {
 func waits(c mailbox.Counts) bool { return c.New+c.Claimed+c.Done+c.Dead+c.Parked > 0 }
 
 // recordedState is the state of an actor that no supervisor runs.
-func recordedState(a mailbox.Actor) string {
+func recordedState(a mailbox.Actor) protocol.SlotState {
 	if a.Removed {
-		return "removed"
+		return protocol.ActorRemoved
 	}
 	if a.Stopped {
-		return "stopped" // by an operator: it would not run with one either
+		return protocol.SlotStopped // by an operator: it would not run with one either
 	}
-	return "offline"
+	return protocol.ActorOffline
 }

@@ -93,7 +93,7 @@ func (w *workers) end(in doing, e *end) protocol.SettleOutcome {
 	if err != nil {
 		return protocol.SettleOutcome{Error: protocol.ErrorOf(err)}
 	}
-	out := protocol.SettleOutcome{State: settled.State.String()}
+	out := protocol.SettleOutcome{State: protocol.MessageState(settled.State.String())}
 	if e.charges {
 		out.Attempts = &settled.Attempts
 	}

@@ -278,7 +278,7 @@ func (w *workers) complete(raw json.RawMessage) (protocol.Identity, deed, error)
 		if err != nil {
 			return refuse(err)
 		}
-		result := protocol.CompleteResult{State: settled.State.String()}
+		result := protocol.CompleteResult{State: protocol.MessageState(settled.State.String())}
 		if p.Next == nil {
 			return answer{result: result}
 		}
@@ -300,7 +300,7 @@ func (w *workers) fail(raw json.RawMessage) (protocol.Identity, deed, error) {
 		if err != nil {
 			return refuse(err)
 		}
-		return answer{result: protocol.FailResult{State: settled.State.String(), Attempts: settled.Attempts}}
+		return answer{result: protocol.FailResult{State: protocol.MessageState(settled.State.String()), Attempts: settled.Attempts}}
 	}, err
 }
 
@@ -315,7 +315,7 @@ func (w *workers) release(raw json.RawMessage) (protocol.Identity, deed, error) 
 		if err != nil {
 			return refuse(err)
 		}
-		return answer{result: protocol.ReleaseResult{State: settled.State.String()}}
+		return answer{result: protocol.ReleaseResult{State: protocol.MessageState(settled.State.String())}}
 	}, err
 }
 

@@ -364,7 +364,7 @@ func TestSettle_JudgesEachItemAlone(t *testing.T) {
 		map[string]any{"release": map[string]any{"id": d[3].ID, "token": d[3].Token}, "fail": map[string]any{"id": d[3].ID, "token": d[3].Token}},
 		map[string]any{"complete": map[string]any{"id": d[3].ID, "token": d[3].Token, "send": []any{map[string]any{"to": "nobody"}}}},
 	}}))
-	wantStates := []string{"DONE", "NEW", "NEW", "", "", "", "", "", ""}
+	wantStates := []protocol.MessageState{"DONE", "NEW", "NEW", "", "", "", "", "", ""}
 	wantErrors := []string{"", "", "", "fencing_token_stale", "bad_request", "bad_request", "bad_request", "bad_request", "unknown_actor"}
 	for i, r := range got.Results {
 		category := ""

@@ -1,5 +1,7 @@
 package supervisor
 
+import "github.com/sovereign-run/sovereign/protocol"
+
 // A state is where a slot stands.
 type state uint8
 
@@ -21,13 +23,14 @@ const (
 	numStates = int(exited) + 1
 )
 
-var stateNames = [numStates]string{
-	stopped: "stopped", waiting: "waiting", idle: "idle", withdrawing: "withdrawing", spawning: "spawning",
-	starting: "starting", up: "up", stopping: "stopping", ending: "ending", backoff: "backoff", failed: "failed",
-	stuck: "stuck", exited: "exited",
+var stateNames = [numStates]protocol.SlotState{
+	stopped: protocol.SlotStopped, waiting: protocol.SlotWaiting, idle: protocol.SlotIdle, withdrawing: protocol.SlotWithdrawing,
+	spawning: protocol.SlotSpawning, starting: protocol.SlotStarting, up: protocol.SlotUp, stopping: protocol.SlotStopping,
+	ending: protocol.SlotEnding, backoff: protocol.SlotBackoff, failed: protocol.SlotFailed, stuck: protocol.SlotStuck,
+	exited: protocol.SlotExited,
 }
 
-func (s state) String() string { return stateNames[s] }
+func (s state) String() string { return string(stateNames[s]) }
 
 // An event is what happens to a slot.
 type event uint8

@@ -6,6 +6,7 @@ import (
 	"github.com/sovereign-run/sovereign/config"
 	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/refusal"
 )
 
@@ -69,7 +70,7 @@ func (s *slot) publish() {
 type ActorStatus struct {
 	Actor  string
 	Mode   config.Mode
-	State  string // of its worst slot; "paused" where deliveries are paused and nothing is worse
+	State  protocol.SlotState // of its worst slot; ActorPaused where deliveries are paused and nothing is worse
 	Paused bool
 	Slots  []SlotStatus
 }
@@ -77,7 +78,7 @@ type ActorStatus struct {
 // SlotStatus is one slot as people see it. What does not apply is zero.
 type SlotStatus struct {
 	Slot     int
-	State    string
+	State    protocol.SlotState
 	PID      int
 	Process  string // shortened
 	Uptime   time.Duration
@@ -120,9 +121,9 @@ func (sup *Supervisor) Status() []ActorStatus {
 				worst = v.at
 			}
 		}
-		st.State = worst.String()
+		st.State = stateNames[worst]
 		if st.Paused && severity(worst) < severity(backoff) {
-			st.State = "paused"
+			st.State = protocol.ActorPaused
 		}
 		out = append(out, st)
 	}
@@ -130,7 +131,7 @@ func (sup *Supervisor) Status() []ActorStatus {
 }
 
 func (s *slot) status(v *view, now time.Time) SlotStatus {
-	st := SlotStatus{Slot: s.name.Number, State: v.at.String(), PID: v.pid, Restarts: v.restarts, Message: v.message, LogLost: v.lost}
+	st := SlotStatus{Slot: s.name.Number, State: stateNames[v.at], PID: v.pid, Restarts: v.restarts, Message: v.message, LogLost: v.lost}
 	if v.pid != 0 {
 		st.Process = v.process.Short()
 		st.Uptime = now.Sub(v.startedOn)

@@ -20,6 +20,7 @@ import (
 	"github.com/sovereign-run/sovereign/config"
 	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/recovery"
 	"github.com/sovereign-run/sovereign/store"
 	"github.com/sovereign-run/sovereign/store/bolt"
@@ -303,9 +304,9 @@ func (w *world) anySlot(d time.Duration, actor, what string, match func(supervis
 	}
 }
 
-func (w *world) state(actor, state string) supervisor.SlotStatus {
+func (w *world) state(actor string, state protocol.SlotState) supervisor.SlotStatus {
 	w.t.Helper()
-	return w.slot(actor, state, func(s supervisor.SlotStatus) bool { return s.State == state })
+	return w.slot(actor, string(state), func(s supervisor.SlotStatus) bool { return s.State == state })
 }
 
 // alive reports whether a process of that number lives and is no zombie.

@@ -14,6 +14,7 @@ import (
 	"github.com/sovereign-run/sovereign/config"
 	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/supervisor"
 )
 
@@ -442,7 +443,7 @@ func TestIntensity_GivesUp(t *testing.T) {
 // F6, F7: each policy with each end.
 func TestRestartPolicy_RealExits(t *testing.T) {
 	var actors []config.Actor
-	want := map[string]string{}
+	want := map[string]protocol.SlotState{}
 	for _, p := range []config.Restart{config.Always, config.OnFailure, config.Never} {
 		for _, code := range []int{0, 1} {
 			name := fmt.Sprintf("%s-%d", p, code)

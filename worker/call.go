@@ -11,7 +11,7 @@ import (
 // A CallError is a Call whose message did not complete.
 type CallError struct {
 	ID      string
-	State   string                // DEAD or PARKED, or what it last was known to be
+	State   protocol.MessageState // DEAD or PARKED, or what it last was known to be
 	Gone    bool                  // it was removed before its end was seen
 	Failure *protocol.LastFailure // nil: it never failed
 	Receipt *protocol.Receipt     // of its last attempt that has ended, nil: there was none
@@ -57,7 +57,7 @@ func (c *Client) Call(ctx context.Context, out protocol.Outgoing) ([]byte, error
 		return nil, &CallError{ID: sent.ID, Gone: true}
 	case err != nil:
 		return nil, err
-	case a.Gone || a.State != "DONE":
+	case a.Gone || a.State != protocol.MessageDone:
 		return nil, &CallError{ID: a.ID, State: a.State, Gone: a.Gone, Failure: a.LastFailure, Receipt: a.Receipt}
 	}
 	return a.Result, nil

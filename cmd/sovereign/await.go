@@ -27,7 +27,7 @@ func awaitEnd(ctx context.Context, at place, id string, notices io.Writer, idle 
 		}
 		detail, running, err := lookAtEnd(ctx, at, id, notices)
 		switch {
-		case err != nil && !refusal.Has(err, refusal.Unavailable), err == nil && hasEnded(detail.State):
+		case err != nil && !refusal.Has(err, refusal.Unavailable), err == nil && detail.State.Ended():
 			return detail, errors.Join(err, arrivals.Close())
 		case !running:
 			idle()
@@ -40,8 +40,6 @@ func awaitEnd(ctx context.Context, at place, id string, notices io.Writer, idle 
 		}
 	}
 }
-
-func hasEnded(state string) bool { return state == "DONE" || state == "DEAD" || state == "PARKED" }
 
 // lookAtEnd asks once: a supervisor answers at the message's end, a stopped store
 // at once.

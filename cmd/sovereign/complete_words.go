@@ -23,7 +23,7 @@ func completeActor(s *shared) cobra.CompletionFunc {
 		}
 		var names []cobra.Completion
 		for _, a := range status.Actors {
-			names = append(names, cobra.CompletionWithDesc(a.Actor, a.Mode+", "+a.State))
+			names = append(names, cobra.CompletionWithDesc(a.Actor, a.Mode+", "+string(a.State)))
 		}
 		return names, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -62,7 +62,7 @@ func completeMessage(s *shared) cobra.CompletionFunc {
 		}
 		var ids []cobra.Completion
 		for _, m := range page.Messages {
-			ids = append(ids, cobra.CompletionWithDesc(m.ID, strings.TrimSpace(m.To+" "+m.State+" "+printable(m.Subject))))
+			ids = append(ids, cobra.CompletionWithDesc(m.ID, strings.TrimSpace(m.To+" "+string(m.State)+" "+printable(m.Subject))))
 		}
 		return ids, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -81,4 +81,13 @@ func (s *shared) glance(ctx context.Context, method string, params, result any) 
 	}
 	defer conn.Close()
 	return newClient(conn).call(ctx, method, params, result) == nil
+}
+
+// completeState offers the states of messages.
+func completeState(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	var names []cobra.Completion
+	for _, s := range protocol.MessageStates {
+		names = append(names, string(s))
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
 }

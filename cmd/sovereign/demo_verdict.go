@@ -95,7 +95,7 @@ func judgeDemo(e demoEvidence) demoVerdict {
 	}
 	children := followUps(e)
 	for _, m := range e.Messages {
-		row := demoMessage{ID: m.ID, To: m.To, Order: m.Subject, State: m.State, Receipts: []string{}, FollowUps: []string{}}
+		row := demoMessage{ID: m.ID, To: m.To, Order: m.Subject, State: string(m.State), Receipts: []string{}, FollowUps: []string{}}
 		for _, r := range m.Receipts {
 			row.Receipts = append(row.Receipts, r.Category)
 		}
@@ -150,7 +150,7 @@ func judgeOutcomes(e demoEvidence) (problems []string) {
 		}
 	}
 	for _, m := range e.Messages {
-		if m.State != "DONE" {
+		if m.State != protocol.MessageDone {
 			problems = append(problems, fmt.Sprintf("%s is %s", m.ID, m.State))
 		}
 		if done := completions(m); len(done) != 1 || m.Receipts[len(m.Receipts)-1] != done[0] {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sovereign-run/sovereign/config"
 	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/refusal"
 	"github.com/sovereign-run/sovereign/supervisor"
 )
@@ -97,26 +98,26 @@ func blocked(actors []config.Actor, onRecord []mailbox.Actor, running []supervis
 	for _, a := range onRecord {
 		switch {
 		case a.Stopped:
-			out[a.Name] = "stopped"
+			out[a.Name] = string(protocol.SlotStopped)
 		case a.Paused:
-			out[a.Name] = "paused"
+			out[a.Name] = string(protocol.ActorPaused)
 		}
 	}
 	waiting := map[string]bool{}
 	for _, a := range running {
 		resting := !slices.ContainsFunc(a.Slots, func(s supervisor.SlotStatus) bool {
-			return s.State != "failed" && s.State != "exited" && s.State != "stuck"
+			return s.State != protocol.SlotFailed && s.State != protocol.SlotExited && s.State != protocol.SlotStuck
 		})
 		if resting && len(a.Slots) > 0 && out[a.Actor] == "" {
-			out[a.Actor] = a.State
+			out[a.Actor] = string(a.State)
 		}
-		waiting[a.Actor] = slices.ContainsFunc(a.Slots, func(s supervisor.SlotStatus) bool { return s.State == "waiting" })
+		waiting[a.Actor] = slices.ContainsFunc(a.Slots, func(s supervisor.SlotStatus) bool { return s.State == protocol.SlotWaiting })
 	}
 	for range actors { // as often as the longest chain can be
 		for i := range actors {
 			a := &actors[i]
 			for _, first := range a.After {
-				if out[a.Name] == "" && waiting[a.Name] && out[first] != "" && out[first] != "paused" {
+				if out[a.Name] == "" && waiting[a.Name] && out[first] != "" && out[first] != string(protocol.ActorPaused) {
 					out[a.Name] = "waiting for " + first
 				}
 			}

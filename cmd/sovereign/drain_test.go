@@ -5,6 +5,7 @@ import (
 
 	"github.com/sovereign-run/sovereign/config"
 	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/supervisor"
 )
 
@@ -39,7 +40,7 @@ func TestDrained_ByWhatIsLeft(t *testing.T) {
 // before a person acts; who waits for it is blocked too. A slot that has not begun
 // is not.
 func TestBlocked_WhoWorksOnNothing(t *testing.T) {
-	slots := func(states ...string) (out []supervisor.SlotStatus) {
+	slots := func(states ...protocol.SlotState) (out []supervisor.SlotStatus) {
 		for i, s := range states {
 			out = append(out, supervisor.SlotStatus{Slot: i + 1, State: s})
 		}

@@ -54,7 +54,7 @@ shows each message again whenever something happens to it.`,
 	for _, other := range []string{"limit", "after", "follow"} {
 		exclude(cmd, "last", other)
 	}
-	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions([]string{"NEW", "CLAIMED", "DONE", "DEAD", "PARKED"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("state", completeState)
 	cmd.AddCommand(newInboxShow(s), newInboxRetry(s), newInboxCancel(s), newInboxDrop(s), newInboxPurge(s), newInboxExport(s), newInboxImport(s))
 	return cmd
 }
@@ -148,10 +148,10 @@ func printInbox(w io.Writer, messages []protocol.Message, now time.Time, width i
 
 // stateOf is the state, and of a message that is not due yet, when it will be.
 func stateOf(m protocol.Message, now time.Time) string {
-	if m.State == "NEW" && m.AvailableAt.After(now) {
+	if m.State == protocol.MessageNew && m.AvailableAt.After(now) {
 		return "NEW in " + short(m.AvailableAt.Sub(now))
 	}
-	return m.State
+	return string(m.State)
 }
 
 func attempts(m protocol.Message) string {
@@ -167,7 +167,7 @@ func claimOf(m protocol.Message) string {
 	case m.Claim != nil:
 		text := fmt.Sprintf("%s/%d #%d %s", m.To, m.Claim.Slot, m.Claim.Token, short(time.Duration(m.Claim.RemainingMS)*time.Millisecond))
 		return strings.TrimSpace(text + " " + m.Claim.Progress)
-	case m.LastFailure != nil && m.State != "DONE":
+	case m.LastFailure != nil && m.State != protocol.MessageDone:
 		return strings.TrimSpace(m.LastFailure.Category + " " + m.LastFailure.Reason)
 	default:
 		return ""
@@ -211,7 +211,7 @@ func (o inboxOptions) followInbox(ctx context.Context, io streams, conn *connect
 // wants applies the filters of the list to one message.
 func (o inboxOptions) wants(m protocol.Message, actor string, now time.Time) bool {
 	return (actor == "" || m.To == actor) &&
-		(o.state == "" || strings.EqualFold(m.State, o.state)) &&
+		(o.state == "" || strings.EqualFold(string(m.State), o.state)) &&
 		(o.from == "" || m.From == o.from) &&
 		strings.Contains(m.Subject, o.subject) &&
 		!m.CreatedAt.After(now.Add(-time.Duration(o.older)))

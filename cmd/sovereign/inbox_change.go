@@ -54,9 +54,9 @@ func changeCommand(s *shared, method string, cmd *cobra.Command) *cobra.Command 
 
 // changed is one message's outcome as programs read it.
 type changed struct {
-	ID    string     `json:"id"`
-	State string     `json:"state,omitempty"` // "" where it is gone
-	Error *errorJSON `json:"error,omitempty"`
+	ID    string                `json:"id"`
+	State protocol.MessageState `json:"state,omitempty"` // "" where it is gone
+	Error *errorJSON            `json:"error,omitempty"`
 }
 
 // change asks for the messages in one request: each is judged alone, and the exit
@@ -101,14 +101,14 @@ func (s *shared) change(ctx context.Context, io streams, method string, ids []st
 	return nil
 }
 
-func becameWords(method, state string) string {
+func becameWords(method string, state protocol.MessageState) string {
 	switch {
 	case state == "":
 		return "dropped"
-	case method == protocol.MethodInboxCancel && state == "CLAIMED":
+	case method == protocol.MethodInboxCancel && state == protocol.MessageClaimed:
 		return "is being cancelled; its worker still runs"
 	default:
-		return "is " + state
+		return "is " + string(state)
 	}
 }
 

@@ -38,7 +38,7 @@ when their turn comes. Receipts are not written: inbox show has them.`,
 	f.StringVar(&o.subject, "subject", "", "only with this `text` in the subject")
 	f.Var(&o.older, "older", "only sent at least so long ago")
 	f.StringVar(&o.after, "after", "", "go on after this `cursor`, such as the id of the last line that was written")
-	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions([]string{"NEW", "CLAIMED", "DONE", "DEAD", "PARKED"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("state", completeState)
 	return cmd
 }
 

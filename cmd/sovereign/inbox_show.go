@@ -81,7 +81,7 @@ func printMessage(w io.Writer, m protocol.MessageDetail, now time.Time, width in
 }
 
 func due(m protocol.Message, now time.Time) string {
-	if m.State != "NEW" || !m.AvailableAt.After(now) {
+	if m.State != protocol.MessageNew || !m.AvailableAt.After(now) {
 		return ""
 	}
 	return clock(m.AvailableAt, now) + ", in " + short(m.AvailableAt.Sub(now))

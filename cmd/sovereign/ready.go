@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/sovereign-run/sovereign/config"
+	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/supervisor"
 )
 
@@ -17,11 +18,11 @@ func allUp(running []supervisor.ActorStatus, blocked map[string]string) bool {
 
 // onItsWay says whether a slot in this state has not been up yet. A task's slot
 // is up when it takes messages.
-func onItsWay(mode config.Mode, state string) bool {
+func onItsWay(mode config.Mode, state protocol.SlotState) bool {
 	switch state {
-	case "stopped", "waiting":
+	case protocol.SlotStopped, protocol.SlotWaiting:
 		return true
-	case "idle", "withdrawing", "spawning", "starting":
+	case protocol.SlotIdle, protocol.SlotWithdrawing, protocol.SlotSpawning, protocol.SlotStarting:
 		return mode != config.Task
 	default:
 		return false

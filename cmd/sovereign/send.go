@@ -306,7 +306,7 @@ func (o sendOptions) await(ctx context.Context, io streams, at place, id string,
 	if err := o.printResult(io, detail); err != nil {
 		return err
 	}
-	if detail.State != "DONE" {
+	if detail.State != protocol.MessageDone {
 		return statusError{status: exitFailed}
 	}
 	return nil
@@ -316,12 +316,12 @@ func (o sendOptions) printResult(io streams, m protocol.MessageDetail) error {
 	if o.json {
 		return writeJSON(io.out, m)
 	}
-	if m.State != "DONE" {
+	if m.State != protocol.MessageDone {
 		why := lastFailure(m.Message, time.Now())
 		if why == "" {
 			why = m.Why
 		}
-		fmt.Fprint(io.err, explain(refusal.New(refusal.Failed, m.ID+" is "+m.State, why, "see `sovereign inbox show "+m.ID+"`")))
+		fmt.Fprint(io.err, explain(refusal.New(refusal.Failed, m.ID+" is "+string(m.State), why, "see `sovereign inbox show "+m.ID+"`")))
 		return nil
 	}
 	result := m.ResultBase64

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sovereign-run/sovereign/config"
 	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/store/bolt"
 	"github.com/sovereign-run/sovereign/supervisor"
 )
@@ -85,7 +86,7 @@ func serviceStatus(actors []supervisor.ActorStatus) string {
 	var others []string
 	for _, a := range actors {
 		if !inOrder(a) {
-			others = append(others, a.Actor+" "+a.State)
+			others = append(others, a.Actor+" "+string(a.State))
 		}
 	}
 	line := plural(int64(len(actors)), "actor")
@@ -102,9 +103,9 @@ func serviceStatus(actors []supervisor.ActorStatus) string {
 // inOrder says whether an actor does what it is there for, or has done it.
 func inOrder(a supervisor.ActorStatus) bool {
 	switch a.State {
-	case "up", "exited":
+	case protocol.SlotUp, protocol.SlotExited:
 		return true
-	case "idle", "spawning", "starting", "ending":
+	case protocol.SlotIdle, protocol.SlotSpawning, protocol.SlotStarting, protocol.SlotEnding:
 		return a.Mode == config.Task
 	default:
 		return false

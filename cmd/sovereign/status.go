@@ -87,11 +87,11 @@ func (o statusOptions) judge(io streams, status protocol.Status) error {
 // unwell says what a person must look at; never nil.
 func unwell(status protocol.Status) []string {
 	reasons := []string{}
-	if status.Supervisor.State == stateStopped {
+	if status.Supervisor.State == protocol.SupervisorStopped {
 		reasons = append(reasons, "no supervisor runs")
 	}
 	for _, a := range status.Actors {
-		if a.State == stateFailed {
+		if a.State == protocol.SlotFailed {
 			reasons = append(reasons, strings.TrimSuffix(fmt.Sprintf("%s is failed: %s", a.Actor, printable(a.Why)), ": "))
 		}
 		if a.Sick != "" {
@@ -103,11 +103,6 @@ func unwell(status protocol.Status) []string {
 	}
 	return reasons
 }
-
-const (
-	stateStopped = "stopped"
-	stateFailed  = "failed"
-)
 
 func printStatus(w io.Writer, status protocol.Status, width int) error {
 	if _, err := fmt.Fprintln(w, cutTo(headline(status.Supervisor), width)); err != nil {
@@ -164,7 +159,7 @@ func printStatus(w io.Writer, status protocol.Status, width int) error {
 }
 
 func headline(s protocol.SupervisorStatus) string {
-	if s.State == stateStopped {
+	if s.State == protocol.SupervisorStopped {
 		return "no supervisor runs; this is what is on record"
 	}
 	line := fmt.Sprintf("supervisor %s, pid %d, up %s", s.State, s.PID, short(s.Uptime.Std()))
@@ -181,7 +176,7 @@ func addActor(t *table, a protocol.ActorStatus) {
 	if a.Mode == "daemon" {
 		inbox = []string{"-", "-", "-", "-", "-"}
 	}
-	state := a.State
+	state := string(a.State)
 	if a.Paused {
 		state += " (paused)"
 	}
@@ -190,7 +185,7 @@ func addActor(t *table, a protocol.ActorStatus) {
 		return
 	}
 	for i, s := range a.Slots {
-		name, slotState := slotName(a, s), s.State
+		name, slotState := slotName(a, s), string(s.State)
 		if a.Paused {
 			slotState += " (paused)"
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sovereign-run/sovereign/config"
+	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/supervisor"
 )
 
@@ -113,7 +114,7 @@ func TestUnit_StoreAndActorsInSystemFolders(t *testing.T) {
 // TestService_Status: one line for people, which does not change while tasks come and
 // go.
 func TestService_Status(t *testing.T) {
-	actor := func(name string, mode config.Mode, state string) supervisor.ActorStatus {
+	actor := func(name string, mode config.Mode, state protocol.SlotState) supervisor.ActorStatus {
 		return supervisor.ActorStatus{Actor: name, Mode: mode, State: state}
 	}
 	for _, c := range []struct {

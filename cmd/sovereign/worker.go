@@ -101,7 +101,7 @@ func askWorker(ctx context.Context, at place, method string, params, result any)
 }
 
 // became prints what a settle made of the message.
-func (o *claimOptions) became(io streams, id, state string, answer any) error {
+func (o *claimOptions) became(io streams, id string, state protocol.MessageState, answer any) error {
 	if o.json {
 		return writeJSON(io.out, answer)
 	}

@@ -105,7 +105,7 @@ func report(w io.Writer, n Counts, h History) {
 	states, ends := map[string]int{}, map[string]int{}
 	receipts := 0
 	for _, m := range h.Messages {
-		states[m.State]++
+		states[string(m.State)]++
 		receipts += len(m.Receipts)
 		for _, r := range m.Receipts {
 			ends[r.Category]++

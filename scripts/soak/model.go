@@ -197,7 +197,7 @@ func (h History) operations(m protocol.MessageDetail, grants []granted, end int6
 			add(modelInput{op: c.Method}, out, c.At, min(c.Answer.At, end))
 		}
 	}
-	add(modelInput{op: opRead}, modelOutput{state: m.State}, end, end+1)
+	add(modelInput{op: opRead}, modelOutput{state: string(m.State)}, end, end+1)
 	return ops
 }
 

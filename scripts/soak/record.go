@@ -65,13 +65,13 @@ type Line struct {
 	Sends   []string       `json:"sends,omitempty"`  // nonces that a completion carries
 
 	// Of an answer.
-	Category  refusal.Category `json:"category,omitempty"` // "" is yes
-	Why       string           `json:"why,omitempty"`
-	ID        string           `json:"id,omitempty"` // of what was sent
-	Duplicate bool             `json:"duplicate,omitempty"`
-	State     string           `json:"state,omitempty"`
-	Claimed   []Grant          `json:"claimed,omitempty"`
-	Raw       json.RawMessage  `json:"raw,omitempty"` // what a command printed, null where it was killed
+	Category  refusal.Category      `json:"category,omitempty"` // "" is yes
+	Why       string                `json:"why,omitempty"`
+	ID        string                `json:"id,omitempty"` // of what was sent
+	Duplicate bool                  `json:"duplicate,omitempty"`
+	State     protocol.MessageState `json:"state,omitempty"`
+	Claimed   []Grant               `json:"claimed,omitempty"`
+	Raw       json.RawMessage       `json:"raw,omitempty"` // what a command printed, null where it was killed
 }
 
 // A Grant is one claimed message of an answer.
@@ -153,9 +153,9 @@ func categoryOf(err error) refusal.Category {
 func (l *Line) printed() {
 	var out struct {
 		protocol.SendResult
-		State    *string             `json:"state"`
-		Messages []protocol.Delivery `json:"messages"`
-		Error    *protocol.ErrorData `json:"error"`
+		State    *protocol.MessageState `json:"state"`
+		Messages []protocol.Delivery    `json:"messages"`
+		Error    *protocol.ErrorData    `json:"error"`
 	}
 	switch err := json.Unmarshal(l.Raw, &out); {
 	case err == nil && out.Error != nil:
