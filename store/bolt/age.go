@@ -121,7 +121,7 @@ func restored(s, old state, m mark, markErr error, now time.Time) state {
 		m = mark{id: newID()}
 	}
 	s = resume(s, m)
-	s.id = m.id
+	s.id, s.log = m.id, 0 // all that the backup holds is in it
 	s.generation = max(s.generation, old.generation+1)
 	s.instant = max(s.instant, old.instant)
 	s.token = max(s.token, old.known())

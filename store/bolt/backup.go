@@ -5,9 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"runtime/debug"
 
 	bbolt "go.etcd.io/bbolt"
+
+	"github.com/sovereign-run/sovereign/refusal"
 )
 
 // Pin calls fn with what a copy of mailbox.db as of now needs besides the file
@@ -26,6 +30,12 @@ func (db *DB) Pin(ctx context.Context, fn func(head []byte, size int64) error) e
 	if err := db.failure(); err != nil {
 		return err
 	}
+	if db.options.ReadOnly && db.layers.Load().active.salt != 0 {
+		return refusal.New(refusal.WrongState, "back up the store", "it was not closed in order, and its log holds what "+DataFile+" does not", "use Backup")
+	}
+	if err := db.moveLog(); err != nil {
+		return err
+	}
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	tx, err := db.bolt.Begin(false)
 	if err != nil {
@@ -37,6 +47,14 @@ func (db *DB) Pin(ctx context.Context, fn func(head []byte, size int64) error) e
 		return fileRefusal("back up the store", err)
 	}
 	return fn(head, tx.Size())
+}
+
+// moveLog moves all that was confirmed by now from the log into mailbox.db.
+func (db *DB) moveLog() error {
+	if db.options.ReadOnly {
+		return nil
+	}
+	return db.move(db.visible.Load(), false, db.moveHook)
 }
 
 // headOf returns the first n bytes of a copy of what tx reads: the meta pages, which
@@ -70,6 +88,9 @@ func (f *first) Write(b []byte) (int, error) {
 // begun, which may be nil, is told the size of the copy in bytes before the first
 // of them is written.
 func (db *DB) Backup(ctx context.Context, w io.Writer, begun func(size int64)) error {
+	if db.options.ReadOnly && db.layers.Load().active.salt != 0 {
+		return db.backupReplayed(ctx, w, begun)
+	}
 	return db.Pin(ctx, func(head []byte, size int64) error {
 		if begun != nil {
 			begun(size)
@@ -84,6 +105,46 @@ func (db *DB) Backup(ctx context.Context, w io.Writer, begun func(size int64)) e
 		}
 		return nil
 	})
+}
+
+// backupReplayed is Backup of a store that is open for reading and was not closed in
+// order: it moves the log into a copy of mailbox.db in the folder for temporary files.
+func (db *DB) backupReplayed(ctx context.Context, w io.Writer, begun func(size int64)) (err error) {
+	const doing = "back up the store"
+	dir, err := os.MkdirTemp("", "sovereign")
+	if err != nil {
+		return fileRefusal(doing, err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	name := filepath.Join(dir, DataFile)
+	if err := copyTo(ctx, name, io.NewSectionReader(db.file, 0, db.size()), db.size(), func(int64, int64) {}); err != nil {
+		return fileRefusal(doing, err)
+	}
+	err = withFile(name, false, func(d *bbolt.DB) error {
+		return d.Update(func(tx *bbolt.Tx) error {
+			_, _, err := db.write(tx, db.layers.Load(), db.visible.Load(), 0)
+			return err
+		})
+	})
+	if err != nil {
+		return fileRefusal(doing, err)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return fileRefusal(doing, err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return fileRefusal(doing, err)
+	}
+	if begun != nil {
+		begun(info.Size())
+	}
+	if _, err := io.Copy(&stoppable{ctx: ctx, w: w}, f); err != nil {
+		return fileRefusal(doing, err)
+	}
+	return nil
 }
 
 // stoppable is a writer that fails once its context is done.

@@ -11,11 +11,14 @@ import (
 	"github.com/sovereign-run/sovereign/refusal"
 )
 
-// batch is one commit in the making: the leader's own, and reused by the next.
+// batch is one commit in the making: the leader's own, and reused by the next. What
+// its functions write goes into the active table at once, as versions that nobody
+// else sees before the batch is durable.
 type batch struct {
 	snapshot
 	tx      tx
 	sums    sums
+	out     written
 	changed bool
 	bytes   int // keys and values that its functions wrote
 	done    int // functions that succeeded
@@ -75,9 +78,11 @@ func (db *DB) runBatch(calls []*call) {
 	defer debug.SetPanicOnFault(fault)
 
 	essential, others := split(calls)
-	if len(others) > 0 && !db.hasRoom() {
-		answer(others, reserveUsed(db.dir))
-		calls, others = essential, nil
+	if len(others) > 0 {
+		if err := db.hasRoom(); err != nil {
+			answer(others, err)
+			calls, others = essential, nil
+		}
 	}
 	err := db.runOnce(calls)
 	if refusal.Has(err, refusal.DiskFull) && len(essential) > 0 {
@@ -107,6 +112,9 @@ func split(calls []*call) (essential, others []*call) {
 // runOnce runs the functions of calls in one transaction and commits it. The error
 // is for those that have none of their own.
 func (db *DB) runOnce(calls []*call) error {
+	if err := db.makeRoom(); err != nil {
+		return err
+	}
 	b := &db.batch
 	defer b.end(db)
 	if err := b.begin(db); err != nil {
@@ -116,7 +124,7 @@ func (db *DB) runOnce(calls []*call) error {
 		c.behind = b.changed
 		b.runCall(db, c)
 		if err := b.apply(db, c); err != nil {
-			// bbolt's transaction is in no known state, and is given up whole.
+			// The store itself is damaged, and the batch is given up whole.
 			db.poison(err)
 			return err
 		}
@@ -152,24 +160,30 @@ func (b *batch) begin(db *DB) (err error) {
 			err = damaged("begin a transaction", p)
 		}
 	}()
-	tx, err := db.bolt.Begin(true)
-	if err != nil {
+	if err := db.begin(&b.snapshot); err != nil {
 		return fmt.Errorf("begin a transaction: %w", err)
 	}
-	b.open(tx)
+	b.at = db.state.batch + 1
+	b.out.begin(b.layers.active, b.at)
 	return nil
 }
 
 // end releases what begin took, committed or not.
 func (b *batch) end(db *DB) {
-	if b.snapshot.tx != nil && !rollback(b.snapshot.tx) {
-		db.stuck = true
-		db.poison(damaged("give up a transaction", "the list of free pages is inconsistent"))
-	}
+	b.out.undo()
+	b.release(db)
 	b.snapshot.reset()
 	b.tx.overlay.reset()
 	b.sums.reset()
 	b.changed, b.bytes, b.done = false, 0, 0
+}
+
+// release ends the transaction that the functions read.
+func (b *batch) release(db *DB) {
+	if b.snapshot.tx != nil && !rollback(b.snapshot.tx) {
+		db.giveUpBolt()
+	}
+	b.snapshot.tx = nil
 }
 
 // rollback gives tx up; after a commit it does nothing. It reports false if
@@ -184,7 +198,7 @@ func rollback(tx *bbolt.Tx) (ok bool) {
 func (b *batch) runCall(db *DB, c *call) {
 	t := &b.tx
 	t.reader = reader{snapshot: &b.snapshot}
-	t.state, t.sums, t.dirty = &db.state, &b.sums, false
+	t.state, t.sums, t.out, t.dirty = &db.state, &b.sums, &b.out, false
 	c.exit = true
 	defer func() {
 		if c.exit {
@@ -220,37 +234,37 @@ func (b *batch) apply(db *DB, c *call) (err error) {
 			err = damaged("write the store", p)
 		}
 	}()
+	for _, a := range t.adds {
+		b.sums.add(b.stored, a)
+	}
+	// The caller may use its slices again once Update has returned.
+	room := make([]byte, 0, t.bytes)
+	keep := func(p []byte) []byte {
+		n := len(room)
+		room = append(room, p...)
+		return room[n:len(room):len(room)]
+	}
 	for _, w := range t.writes {
-		if err := b.write(db, w); err != nil {
-			// Keys and sizes were checked, so it is the file that is wrong.
-			return damaged("write the store", err)
+		var value []byte
+		key := keep(w.key)
+		if w.value != nil {
+			value = keep(w.value)
 		}
+		b.out.put(key, value)
 	}
 	b.bytes += t.bytes
-	for _, a := range t.adds {
-		b.sums.add(b.counters, a)
-	}
 	b.changed = b.changed || t.dirty || len(t.writes) > 0 || len(t.adds) > 0
 	b.done++
 	return nil
 }
 
-// write makes one write part of bbolt's transaction.
-func (b *batch) write(db *DB, w write) error {
-	bucket := b.bucket(w.key[0])
-	if bucket == nil {
-		if w.value == nil {
-			return nil
-		}
-		var err error
-		if bucket, err = b.snapshot.tx.CreateBucket(w.key[:1]); err != nil {
-			return err
-		}
-		b.set(w.key[0], bucket)
+// stored returns the value of a counter before the batch. It panics where that is
+// damaged.
+func (b *batch) stored(counter []byte) int64 {
+	r := reader{snapshot: &b.snapshot}
+	v := r.sum(counter)
+	if r.err != nil {
+		panic(r.err)
 	}
-	if w.value == nil {
-		return bucket.Delete(w.key)
-	}
-	bucket.FillPercent = db.fill[w.key[0]]
-	return bucket.Put(w.key, w.value)
+	return v
 }

@@ -16,6 +16,9 @@ import (
 // it runs. It returns an error only if it could not look. On a store that is open
 // for reading it also says why Open would refuse it for its age.
 //
+// It looks at mailbox.db. What was confirmed and is in the log alone is no part of it
+// yet; the log has checksums, and is checked when it is read.
+//
 // bbolt keeps no checksums of its pages, so a changed byte inside a value is not
 // seen here, unless it is one of the store's own records.
 func (db *DB) Check(ctx context.Context, fn func(problem error) bool) error {
@@ -89,7 +92,16 @@ func CheckFile(ctx context.Context, dir string, fn func(problem error) bool) err
 		fn(err)
 		return nil
 	}
-	return checkPages(ctx, f, bad, fn)
+	if err := checkPages(ctx, f, bad, fn); err != nil {
+		return err
+	}
+	// What the log says, if the database can say which it is.
+	if s, err := stateOf(name); err == nil {
+		if _, _, err := replay(dir, s); err != nil {
+			fn(err)
+		}
+	}
+	return nil
 }
 
 // checkPages reports bad, and then all that is wrong in f.

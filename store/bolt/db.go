@@ -14,6 +14,7 @@ import (
 
 	"github.com/sovereign-run/sovereign/refusal"
 	"github.com/sovereign-run/sovereign/store"
+	"github.com/sovereign-run/sovereign/store/wal"
 )
 
 // A DB is an open store. Its methods may be called from any goroutine.
@@ -29,10 +30,19 @@ type DB struct {
 
 	group group
 	// The leader's, one at a time: handed on under group.mu.
-	batch   batch
-	state   state
-	mark    mark
-	reserve reserve
+	batch    batch
+	state    state
+	mark     mark
+	reserve  reserve
+	logs     [2]*wal.File
+	limit    int64     // bytes that a log file holds
+	cramped  bool      // the log file in use can grow no more
+	rotation *rotation // the last checkpoint, until it is known to have succeeded
+
+	layers  atomic.Pointer[layers]
+	visible atomic.Uint64 // the last batch that is durable
+	direct  atomic.Pointer[directBatch]
+	moves   moves
 
 	calls sync.Pool // of *call
 	views sync.Pool // of *reader
@@ -40,7 +50,7 @@ type DB struct {
 	life  lifetime
 	stats counts
 
-	stuck    bool // the leader's: bbolt panicked and may hold its locks
+	stuck    atomic.Bool // bbolt panicked and may hold its locks
 	failOnce sync.Once
 	failed   chan struct{}
 	fail     atomic.Pointer[error]
@@ -102,8 +112,8 @@ func (l *lifetime) close() bool {
 // It must not call Update on the same store, which would wait for itself.
 //
 // Besides what store.Store names it fails with store_corrupt when the function
-// read a damaged page; if a write met one, the store is given up: Failed is
-// closed, and nothing of that commit is stored.
+// read a damaged page. If a checkpoint met one, the store is given up: Failed is
+// closed; what was confirmed is in the log.
 func (db *DB) Update(ctx context.Context, fn func(store.Tx) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -160,7 +170,7 @@ func (db *DB) Answers(ctx context.Context) error {
 
 // View implements store.Store. It waits for nobody, and nobody waits for it.
 // While it runs, the pages of its state cannot be used again, so that the file
-// grows with all that is written meanwhile: keep it short. If fn reads a damaged
+// grows with all that is moved there meanwhile: keep it short. If fn reads a damaged
 // page View fails with store_corrupt.
 func (db *DB) View(ctx context.Context, fn func(store.Reader) error) error {
 	if ctx.Err() != nil {
@@ -179,28 +189,28 @@ func (db *DB) View(ctx context.Context, fn func(store.Reader) error) error {
 	if r == nil {
 		r = &reader{snapshot: new(snapshot)}
 	}
-	tx, err := db.bolt.Begin(false)
-	if err != nil {
-		return fmt.Errorf("read the store: %w", err)
-	}
 	defer func() {
-		_ = rollback(tx)
+		if r.tx != nil {
+			_ = rollback(r.tx)
+		}
 		r.reset()
 		r.err = nil
 		db.views.Put(r)
 	}()
-	return r.run(tx, fn)
-}
-
-// run calls fn on tx. A panic of fn that is not a fault on the file is fn's own.
-func (r *reader) run(tx *bbolt.Tx, fn func(store.Reader) error) (err error) {
 	func() {
 		defer r.guard()
-		r.open(tx)
+		if err := db.begin(r.snapshot); err != nil {
+			r.fail(fmt.Errorf("read the store: %w", err))
+		}
 	}()
 	if r.err != nil {
 		return r.err
 	}
+	return r.run(fn)
+}
+
+// run calls fn. A panic of fn that is not a fault on the file is fn's own.
+func (r *reader) run(fn func(store.Reader) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			if !isFault(p) {
@@ -254,6 +264,9 @@ func (db *DB) Close() error {
 	}
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	var err error
+	if db.rotation != nil {
+		<-db.rotation.done
+	}
 	if !db.options.ReadOnly && db.failure() == nil {
 		err = db.withReserve(db.settle)
 	}
@@ -263,9 +276,9 @@ func (db *DB) Close() error {
 // settle writes down what no commit has yet: numbers given to functions that
 // failed, and how late it is.
 func (db *DB) settle() error {
-	// 1. In the database. A crash after it is one before: the mark still says that
-	// the store is in use.
-	if err := db.recordState(); err != nil {
+	// 1. In the database, with all that is in the log, which is out of use then. A
+	// crash after it is one before: the mark still says that the store is in use.
+	if err := db.recordState(true); err != nil {
 		return err
 	}
 	db.options.reached("closing state recorded")
@@ -286,13 +299,13 @@ func (db *DB) release() error {
 		// A bbolt that panicked may still hold its own locks, and closing it
 		// would wait for them for ever. Its file is closed under it instead;
 		// the mapping stays until the process ends.
-		if db.stuck {
+		if db.stuck.Load() {
 			errs = append(errs, db.file.Close())
 		} else {
 			errs = append(errs, db.bolt.Close())
 		}
 	}
-	errs = append(errs, db.reserve.close())
+	errs = append(errs, db.logs[0].Close(), db.logs[1].Close(), db.reserve.close())
 	if db.lock != nil {
 		errs = append(errs, db.lock.Close())
 	}

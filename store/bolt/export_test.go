@@ -9,6 +9,19 @@ func WithSteps(o Options, reached func(step string)) Options {
 	return o
 }
 
+// WithMoves returns o with a hook around the commits of checkpoints.
+func WithMoves(o Options, move func(commit func() error) error) Options {
+	o.move = move
+	return o
+}
+
+// WaitCheckpoint returns once no checkpoint is under way. Nobody updates meanwhile.
+func WaitCheckpoint(db *DB) {
+	if db.rotation != nil {
+		<-db.rotation.done
+	}
+}
+
 // SkipTo moves the store's numbers on, as if so many had been given.
 func SkipTo(db *DB, token, sequence uint64) { db.state.token, db.state.sequence = token, sequence }
 

@@ -374,7 +374,8 @@ func TestUpdate_SurvivesAFullDisk(t *testing.T) {
 // limited opens the store in args[0] under a limit on the size of files.
 func limited(args []string) {
 	const limit = 1 << 20
-	db, err := bolt.Open(args[0], bolt.Options{})
+	// The log is too small for the values, so that each is stored without it.
+	db, err := bolt.Open(args[0], bolt.Options{LogSize: 64 << 10})
 	exitOn(err)
 	exitOn(syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: limit, Max: limit}))
 	for i := 0; ; i++ {

@@ -30,8 +30,10 @@ import (
 //	    60      8  lease clock: last instant, ns
 //	    68      8  lease clock: instant minus monotonic clock, ns
 //	    76     16  lease clock: identity of the boot that the offset holds for
-//	    92      2  n, the spaces that Append was used on
-//	    94    9*n  space, last number given in it
+//	    92      8  log: the salt of the log file in which the batches after this one
+//	               are; 0: none is. Schema 1 has no such field, and no log
+//	   100      2  n, the spaces that Append was used on
+//	   102    9*n  space, last number given in it
 //	   end      4  CRC-32C of all before
 //
 // Every later schema keeps the version first and the checksum last, so that an
@@ -46,8 +48,8 @@ var (
 )
 
 const (
-	schemaVersion = 1
-	stateFixed    = 94
+	schemaVersion = 2
+	stateFixed    = 94 // in schema 1; the log is not in it
 	idSize        = 16
 
 	// Numbers are epoch<<epochShift plus a count. maxNumber is what a JSON
@@ -68,6 +70,7 @@ type state struct {
 	instant    int64
 	offset     int64
 	boot       [idSize]byte
+	log        uint64
 	appended   []appended // ordered by space
 }
 
@@ -87,10 +90,10 @@ func (s *state) last(space byte) *uint64 {
 	return &s.appended[i].last
 }
 
-// encode appends the record to b.
+// encode appends the record to b, in the present schema.
 func (s *state) encode(b []byte) []byte {
 	start := len(b)
-	b = binary.BigEndian.AppendUint32(b, s.schema)
+	b = binary.BigEndian.AppendUint32(b, schemaVersion)
 	b = append(b, s.id[:]...)
 	b = binary.BigEndian.AppendUint64(b, s.epoch)
 	b = binary.BigEndian.AppendUint64(b, s.generation)
@@ -100,6 +103,7 @@ func (s *state) encode(b []byte) []byte {
 	b = binary.BigEndian.AppendUint64(b, uint64(s.instant))
 	b = binary.BigEndian.AppendUint64(b, uint64(s.offset))
 	b = append(b, s.boot[:]...)
+	b = binary.BigEndian.AppendUint64(b, s.log)
 	b = binary.BigEndian.AppendUint16(b, uint16(len(s.appended)))
 	for _, a := range s.appended {
 		b = append(b, a.space)
@@ -134,8 +138,15 @@ func decodeState(b []byte) (state, error) {
 	s.instant = int64(binary.BigEndian.Uint64(body[60:]))
 	s.offset = int64(binary.BigEndian.Uint64(body[68:]))
 	copy(s.boot[:], body[76:])
-	n := int(binary.BigEndian.Uint16(body[92:]))
-	list := body[stateFixed:]
+	rest := body[92:]
+	if s.schema >= 2 {
+		if len(rest) < 10 {
+			return state{}, errBadRecord
+		}
+		s.log, rest = binary.BigEndian.Uint64(rest), rest[8:]
+	}
+	n := int(binary.BigEndian.Uint16(rest))
+	list := rest[2:]
 	if len(list) != 9*n {
 		return state{}, errBadRecord
 	}

@@ -16,9 +16,13 @@ import (
 
 // traffic updates the store in args[0] from many goroutines until it is killed,
 // and prints "KEY TOKEN SEQUENCE ENTRY" after each update that was confirmed.
-// args[1] makes the keys of this run its own.
+// args[1] makes the keys of this run its own; if it is odd the log is small.
 func traffic(args []string) {
-	db, err := bolt.Open(args[0], bolt.Options{})
+	var o bolt.Options
+	if run, err := strconv.Atoi(args[1]); err == nil && run%2 == 1 {
+		o.LogSize = 32 << 10
+	}
+	db, err := bolt.Open(args[0], o)
 	exitOn(err)
 	for worker := range 16 {
 		go func() {

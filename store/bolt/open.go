@@ -35,8 +35,9 @@ type Options struct {
 	// It starts a new epoch even if nothing is wrong.
 	AcceptRollback bool
 	// ReadOnly opens for reading: it creates and changes no file, ignores the
-	// mark, and needs only the right to read. It is refused, store_locked, while
-	// another process has the store open for writing.
+	// mark, and needs only the right to read. What is in the log is read into
+	// memory. It is refused, store_locked, while another process has the store open
+	// for writing.
 	ReadOnly bool
 
 	// Monotonic replaces the machine's monotonic clock: nanoseconds that do not
@@ -48,8 +49,15 @@ type Options struct {
 	// commit or not, before or after it fails. For tests that inject faults.
 	Commit func(commit func() error) error
 
-	// reached is called after each step of Open that a crash could follow.
+	// LogSize is how many bytes a file of the log takes before it is moved into
+	// mailbox.db; 0: as many as suit the disk. For tests.
+	LogSize int64
+
+	// reached is called after each step of Open, Close and a checkpoint that a crash
+	// could follow.
 	reached func(step string)
+	// move is to checkpoints what Commit is to commits. For tests.
+	move func(commit func() error) error
 }
 
 func (o Options) wall() time.Time {
@@ -121,8 +129,27 @@ func (db *DB) openForReading() error {
 	}
 	m, markErr := readMark(db.dir)
 	db.age = checkAge(db.dir, s, m, markErr)
-	db.state, db.clock = s, newLeaseClock(db.options.Monotonic, &s)
+	stored := s.batch
+	t, s, err := replay(db.dir, s)
+	if refusal.Has(err, refusal.StoreRolledBack) && db.age == nil {
+		db.age = err
+	} else if err != nil && db.age == nil {
+		return err
+	}
+	db.moves.stored = stored
+	db.lay(t, s)
+	db.clock = newLeaseClock(db.options.Monotonic, &s)
 	return nil
+}
+
+// lay lays what was replayed, which may be nil, over the database.
+func (db *DB) lay(t *table, s state) {
+	if t == nil {
+		t = newTable(0, nil)
+	}
+	db.state = s
+	db.visible.Store(s.batch)
+	db.layers.Store(&layers{active: t})
 }
 
 // openForWriting brings database and mark together. The order is what makes a
@@ -155,7 +182,7 @@ func (db *DB) openForWriting() error {
 	// What the run before has confirmed is on the disk. If it did not end in order
 	// its last sync may have failed, and memory may say more than the disk holds.
 	if !missing && (markErr != nil || !m.clean) {
-		if err := db.distrustCache(); err != nil {
+		if err := errors.Join(db.distrustCache(), db.distrustLog()); err != nil {
 			return err
 		}
 	}
@@ -173,20 +200,42 @@ func (db *DB) openForWriting() error {
 			return err
 		}
 	}
-	// 3. Continue the numbers and count this opening, in the database first. A
+	// 3. What the run before has left in the log goes into the database, which has no
+	// log from then on. A crash after it leaves a log that nothing names.
+	db.moves.stored, db.moves.salt = s.batch, s.log
+	t, replayed, err := replay(db.dir, s)
+	accepted := db.options.AcceptRollback && (refusal.Has(err, refusal.StoreRolledBack) || refusal.Has(err, refusal.StoreCorrupt))
+	if err != nil && !accepted {
+		return err
+	}
+	db.lay(t, replayed)
+	if s.log != 0 {
+		db.clock = newLeaseClock(db.options.Monotonic, &db.state)
+		if err := db.withReserve(func() error { return db.recordState(true) }); err != nil {
+			return err
+		}
+	}
+	// 4. Continue the numbers and count this opening, in the database first. A
 	// crash after it leaves a database that is younger than its mark, which is no
-	// rollback. The other way round it would look like one.
-	db.state = resume(s, m)
+	// rollback. The other way round it would look like one. The log that it names is
+	// there before.
+	db.state = resume(db.state, m)
 	if db.options.AcceptRollback {
 		db.state.begin(leastEpoch(s, m, markErr, db.options.wall()))
 	}
 	db.clock = newLeaseClock(db.options.Monotonic, &db.state)
 	db.state.boot, db.state.offset = db.clock.boot, db.clock.offset
-	if err := db.withReserve(db.recordState); err != nil {
+	if err := db.withReserve(db.openLog); err != nil {
+		return err
+	}
+	if err := db.withReserve(db.startLog); err != nil {
+		return err
+	}
+	if err := db.withReserve(func() error { return db.recordState(false) }); err != nil {
 		return err
 	}
 	db.options.reached("database opened")
-	// 4. Then the mark, ahead of the numbers and no longer clean. No number has
+	// 5. Then the mark, ahead of the numbers and no longer clean. No number has
 	// been given yet, so the mark before holds until this one is there. A crash
 	// after it is that of a store in use.
 	db.mark = mark{
@@ -303,23 +352,18 @@ func newerSchema(doing string, s state) error {
 		"use that version, or restore a backup made before the upgrade")
 }
 
-// recordState commits the state alone, outside of any batch.
-func (db *DB) recordState() (err error) {
-	doing := "record the state of the store in " + db.dir
-	defer func() {
-		if p := recover(); p != nil {
-			db.stuck = true
-			err = damaged(doing, p)
-		}
-	}()
+// recordState stores the state in the database, with all that is in the log; end says
+// that no log is in use from then on.
+func (db *DB) recordState(end bool) error {
 	db.state.batch++
 	db.state.instant = db.clock.now()
-	err = db.bolt.Update(func(tx *bbolt.Tx) error {
-		return tx.Bucket(metaBucket).Put(stateKey, db.state.encode(nil))
-	})
-	if err != nil {
-		return fileRefusal(doing, err)
+	db.layers.Load().active.states.put(db.state.batch, stateKey, db.state.encode(nil))
+	if err := db.move(db.state.batch, end, db.moveHook); err != nil {
+		return err
 	}
+	db.visible.Store(db.state.batch)
+	db.state.log = db.moves.salt
+	db.layers.Store(&layers{active: newTable(db.moves.salt, db.layers.Load().active.log)})
 	return nil
 }
 

@@ -24,7 +24,8 @@ func TestOpen_CreatesPrivateFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
 	db := open(t, dir, bolt.Options{})
 	defer closeStore(t, db)
-	for name, want := range map[string]fs.FileMode{".": 0o711, bolt.DataFile: 0o600, bolt.LockFile: 0o600, bolt.MarkFile: 0o600} {
+	for name, want := range map[string]fs.FileMode{".": 0o711, bolt.DataFile: 0o600, bolt.LockFile: 0o600, bolt.MarkFile: 0o600,
+		bolt.LogFiles[0]: 0o600, bolt.LogFiles[1]: 0o600} {
 		info, err := os.Stat(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)

@@ -19,7 +19,7 @@ const ReserveFile = "mailbox.reserve"
 const (
 	reserveShare = 32 // of the whole disk: one part in so many
 	reserveLeast = 128 << 10
-	reserveMost  = 4 << 20
+	reserveMost  = 16 << 20
 )
 
 // reserve is room for essential updates (store.Essential) on a disk that is full:
@@ -116,12 +116,6 @@ func fill(f *os.File, size int64) error {
 		}
 	}
 	return nil
-}
-
-// hasRoom reports whether updates that are not essential may be tried: while the
-// reserve is held, can be taken again, or lies within the database as free pages.
-func (db *DB) hasRoom() bool {
-	return db.reserve.take() || int64(db.bolt.Stats().FreePageN)*int64(db.bolt.Info().PageSize) >= db.reserve.size
 }
 
 // withReserve calls fn, which writes something essential, and once more with the

@@ -117,9 +117,19 @@ func TestOpen_RefusesRollback(t *testing.T) {
 	}
 }
 
-// P7: an older copy of the same run, put back after a crash, cannot be told from
-// what the crash left; numbers do not repeat all the same. After a clean close it
-// can be told.
+// files are the database and its log as they are on disk now.
+func files(t *testing.T, dir string) map[string][]byte {
+	t.Helper()
+	all := map[string][]byte{}
+	for _, name := range append([]string{bolt.DataFile}, bolt.LogFiles[:]...) {
+		all[name] = read(t, dir, name)
+	}
+	return all
+}
+
+// P7: an older copy of the same run, database and log, put back after a crash, cannot
+// be told from what the crash left; numbers do not repeat all the same. After a clean
+// close it can be told.
 func TestOpen_NumbersSurviveACopyOfTheSameRun(t *testing.T) {
 	for _, clean := range []bool{false, true} {
 		dir := t.TempDir()
@@ -130,14 +140,16 @@ func TestOpen_NumbersSurviveACopyOfTheSameRun(t *testing.T) {
 		c.kill()
 		db := open(t, dir, bolt.Options{})
 		mintOne(t, db)
-		copied := read(t, dir, bolt.DataFile) // no commit runs: a consistent copy
+		copied := files(t, dir) // no commit runs: a consistent copy
 		var highest uint64
 		for range 20 {
 			highest, _, _ = mintOne(t, db)
 		}
 		if clean {
 			closeStore(t, db)
-			write(t, dir, bolt.DataFile, copied)
+			for name, b := range copied {
+				write(t, dir, name, b)
+			}
 			if _, err := bolt.Open(dir, bolt.Options{}); !refusal.Has(err, refusal.StoreRolledBack) {
 				t.Errorf("after a clean close: got %v", err)
 			}
@@ -145,7 +157,9 @@ func TestOpen_NumbersSurviveACopyOfTheSameRun(t *testing.T) {
 		}
 		// The crash: another folder gets what is on disk now.
 		crashed := t.TempDir()
-		write(t, crashed, bolt.DataFile, copied)
+		for name, b := range copied {
+			write(t, crashed, name, b)
+		}
 		write(t, crashed, bolt.MarkFile, read(t, dir, bolt.MarkFile))
 		closeStore(t, db)
 		db = open(t, crashed, bolt.Options{})
@@ -190,7 +204,7 @@ func TestOpen_RefusesNewerSchema(t *testing.T) {
 	}
 	if err := d.Update(func(tx *bbolt.Tx) error {
 		b := bytes.Clone(tx.Bucket([]byte("meta")).Get([]byte("state")))
-		binary.BigEndian.PutUint32(b, 2)
+		binary.BigEndian.PutUint32(b, 3)
 		b = append(b[:len(b)-4], "a field of the future"...)
 		b = binary.BigEndian.AppendUint32(b, crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)))
 		return tx.Bucket([]byte("meta")).Put([]byte("state"), b)

@@ -4,17 +4,20 @@ import "sync/atomic"
 
 type counts struct {
 	commits, functions, bytes atomic.Uint64
+	logged, moves             atomic.Uint64
 }
 
 // Stats are counts since Open, and sizes now.
 type Stats struct {
-	Commits      uint64 // each of them two syncs
+	Commits      uint64 // each of them one sync, or two if it was too large for the log
 	Functions    uint64 // functions stored; divided by Commits, how many share one
 	Bytes        uint64 // keys and values that functions wrote
+	LogBytes     uint64 // written to the log
+	Checkpoints  uint64 // transactions that moved the log into mailbox.db, two syncs each
 	FreePages    int    // pages of the file that the next commits can use
 	PendingPages int    // pages that become free when the Views that see them end
 	PageSize     int    // bytes
-	FileSize     int64  // bytes
+	FileSize     int64  // bytes of mailbox.db
 }
 
 // Stats returns numbers for metrics. It reads no page of the store.
@@ -23,6 +26,9 @@ func (db *DB) Stats() Stats {
 		Commits:   db.stats.commits.Load(),
 		Functions: db.stats.functions.Load(),
 		Bytes:     db.stats.bytes.Load(),
+
+		LogBytes:    db.stats.logged.Load(),
+		Checkpoints: db.stats.moves.Load(),
 	}
 	if db.life.enter() != nil {
 		return s

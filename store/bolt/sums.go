@@ -1,9 +1,5 @@
 package bolt
 
-import (
-	bbolt "go.etcd.io/bbolt"
-)
-
 // sums folds the additions of a batch, so that each counter is read and written
 // once however many functions add to it.
 type sums struct {
@@ -32,19 +28,11 @@ func (s *sums) get(name []byte) (int64, bool) {
 	return s.list[i].value, true
 }
 
-// add adds a to its counter, reading it from bucket the first time. It panics
-// where the stored value is damaged.
-func (s *sums) add(bucket *bbolt.Bucket, a addition) {
+// add adds a to its counter, which it reads with stored the first time.
+func (s *sums) add(stored func(name []byte) int64, a addition) {
 	i, ok := s.index[string(a.name)]
 	if !ok {
-		var value int64
-		if b := bucket.Get(a.name); b != nil {
-			v, err := decodeCounter(b)
-			if err != nil {
-				panic(err)
-			}
-			value = v
-		}
+		value := stored(a.name)
 		if s.index == nil {
 			s.index = make(map[string]int)
 		}
@@ -57,23 +45,18 @@ func (s *sums) add(bucket *bbolt.Bucket, a addition) {
 	s.list[i].flushed = false
 }
 
-// flush writes what changed into bucket. A counter at 0 has no entry.
-func (s *sums) flush(bucket *bbolt.Bucket) error {
+// flush writes what changed with put. A counter at 0 has no entry.
+func (s *sums) flush(put func(name, value []byte)) {
 	for i := range s.list {
 		c := &s.list[i]
 		if c.flushed {
 			continue
 		}
-		var err error
 		if c.value == 0 {
-			err = bucket.Delete([]byte(c.name))
+			put([]byte(c.name), nil)
 		} else {
-			err = bucket.Put([]byte(c.name), encodeCounter(c.value))
-		}
-		if err != nil {
-			return err
+			put([]byte(c.name), encodeCounter(c.value))
 		}
 		c.flushed = true
 	}
-	return nil
 }

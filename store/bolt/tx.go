@@ -91,14 +91,15 @@ func (o *overlay) additions(prefix []byte) []addition {
 	return o.adds[i:j]
 }
 
-// tx is the Tx of one function: an overlay over the batch's transaction, which
-// holds what the functions before it wrote.
+// tx is the Tx of one function: an overlay over the batch's snapshot, which sees
+// what the functions before it wrote.
 type tx struct {
 	reader
 	overlay
 	state *state // the store's, which only the leader touches
 	sums  *sums  // the batch's counters
-	dirty bool   // a number was given, so that the batch must be committed
+	out   *written
+	dirty bool // a number was given, so that the batch must be committed
 }
 
 var _ store.Tx = (*tx)(nil)
@@ -146,15 +147,8 @@ func (t *tx) ScanBack(from, to []byte, fn func(key, value []byte) bool) {
 }
 
 func (t *tx) Sums(prefix []byte, fn func(counter []byte, value int64) bool) {
-	t.flush()
+	t.sums.flush(t.out.putCounter)
 	t.walkSums(prefix, &t.overlay, fn)
-}
-
-func (t *tx) flush() {
-	defer t.guard()
-	if err := t.sums.flush(t.counters); err != nil {
-		t.fail(fmt.Errorf("write the store: %w", err))
-	}
 }
 
 func (t *tx) Put(key, value []byte) {

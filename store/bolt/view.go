@@ -10,9 +10,12 @@ import (
 	"github.com/sovereign-run/sovereign/store"
 )
 
-// snapshot is one bbolt transaction with its buckets at hand.
+// snapshot is the state of the store after a batch: one bbolt transaction with its
+// buckets at hand, and the tables that lie over it.
 type snapshot struct {
 	tx       *bbolt.Tx
+	layers   *layers
+	at       uint64 // the batch
 	buckets  [256]*bbolt.Bucket
 	known    [256]bool
 	touched  []byte // the spaces set in known, so that reset costs what was used
@@ -24,7 +27,36 @@ func (s *snapshot) reset() {
 		s.buckets[b], s.known[b] = nil, false
 	}
 	s.touched = s.touched[:0]
-	s.tx, s.counters = nil, nil
+	s.tx, s.counters, s.layers, s.at = nil, nil, nil, 0
+}
+
+// begin begins a transaction and points s at what it and the tables say. Every batch
+// up to s.at is in the one or the others, and none after it is seen.
+func (db *DB) begin(s *snapshot) error {
+	for {
+		l := db.layers.Load()
+		tx, err := db.bolt.Begin(false)
+		if err != nil {
+			return err
+		}
+		s.at = db.visible.Load()
+		// A batch that is stored without the log is in mailbox.db a moment before it
+		// is visible.
+		if d := db.direct.Load(); d != nil && tx.ID() >= d.tx {
+			s.at = max(s.at, d.batch)
+		}
+		// If a checkpoint ended in between, its table may be missing in the one, and
+		// its pages in the other.
+		if db.layers.Load() == l {
+			s.layers = l
+			s.open(tx)
+			return nil
+		}
+		if !rollback(tx) {
+			db.giveUpBolt()
+			return db.failure()
+		}
+	}
 }
 
 // open points s at tx.
@@ -39,18 +71,27 @@ func (s *snapshot) open(tx *bbolt.Tx) {
 // bucket returns the bucket of space, nil if there is none.
 func (s *snapshot) bucket(space byte) *bbolt.Bucket {
 	if !s.known[space] {
-		s.set(space, s.tx.Bucket([]byte{space}))
+		s.known[space] = true
+		s.touched = append(s.touched, space)
+		s.buckets[space] = s.tx.Bucket([]byte{space})
 	}
 	return s.buckets[space]
 }
 
-func (s *snapshot) set(space byte, b *bbolt.Bucket) {
-	if !s.known[space] {
-		s.known[space] = true
-		s.touched = append(s.touched, space)
+// written returns what the tables say about key; false if they do not.
+func (s *snapshot) written(pick func(*table) *index, key []byte) (value []byte, ok bool) {
+	v := pick(s.layers.active).get(key, s.at)
+	if v == nil && s.layers.frozen != nil {
+		v = pick(s.layers.frozen).get(key, s.at)
 	}
-	s.buckets[space] = b
+	if v == nil {
+		return nil, false
+	}
+	return v.value, true
 }
+
+func keysOf(t *table) *index     { return t.keys }
+func countersOf(t *table) *index { return t.counters }
 
 // reader reads a snapshot and keeps the first thing that went wrong. After that
 // it reads nothing more.
@@ -89,6 +130,9 @@ func (r *reader) Get(key []byte) []byte {
 }
 
 func (r *reader) get(key []byte) []byte {
+	if value, ok := r.written(keysOf, key); ok {
+		return value
+	}
 	defer r.guard()
 	b := r.bucket(key[0])
 	if b == nil {
@@ -106,7 +150,10 @@ func (r *reader) Sum(counter []byte) int64 {
 
 func (r *reader) sum(counter []byte) int64 {
 	defer r.guard()
-	b := r.counters.Get(counter)
+	b, ok := r.written(countersOf, counter)
+	if !ok {
+		b = r.counters.Get(counter)
+	}
 	if b == nil {
 		return 0
 	}
@@ -166,8 +213,12 @@ func (r *reader) scan(from, to []byte, back bool, over *overlay, fn func(key, va
 // scanSpace is scan within one space; a nil hi is its end. It reports whether
 // to go on.
 func (r *reader) scanSpace(space byte, lo, hi []byte, back bool, over *overlay, fn func(key, value []byte) bool) bool {
-	c := cursor{reader: r, lo: lo, hi: hi, back: back}
-	c.open(space)
+	end := hi
+	if end == nil && space < 255 {
+		end = []byte{space + 1}
+	}
+	var c merged
+	c.open(r, keysOf, func() *bbolt.Bucket { return r.bucket(space) }, lo, end, back)
 	w := over.between(space, lo, hi)
 	for r.err == nil {
 		if len(w) == 0 && c.key == nil {
@@ -215,127 +266,53 @@ func (r *reader) scanSpace(space byte, lo, hi []byte, back bool, over *overlay, 
 	return false
 }
 
-// cursor walks the keys of one bucket in [lo, hi). key is nil at the end.
-//
-// It works around two traps of bbolt 1.5.0's cursor, which both need a leaf that
-// this very transaction emptied: Prev stops there as if at the beginning, and
-// Last never returns where all leaves are empty.
-type cursor struct {
-	*reader
-	c      *bbolt.Cursor
-	lo, hi []byte
-	back   bool
-
-	key, value []byte
-}
-
-func (c *cursor) open(space byte) {
-	defer c.guard()
-	b := c.bucket(space)
-	if b == nil {
-		return
-	}
-	c.c = b.Cursor()
-	if !c.back {
-		c.set(c.c.Seek(c.lo))
-		return
-	}
-	if c.hi != nil {
-		if k, _ := c.c.Seek(c.hi); k != nil {
-			c.previous(c.hi)
-			return
-		}
-	}
-	if k, _ := c.c.First(); k == nil {
-		return
-	}
-	c.set(c.c.Last())
-}
-
-func (c *cursor) advance() {
-	defer c.guard()
-	if c.back {
-		c.previous(c.key)
-		return
-	}
-	c.set(c.c.Next())
-}
-
-// previous moves to the last key before bound, below which the cursor stands.
-func (c *cursor) previous(bound []byte) {
-	k, v := c.c.Prev()
-	if k == nil {
-		first, _ := c.c.Bucket().Cursor().First()
-		if first == nil || bytes.Compare(first, bound) >= 0 {
-			c.set(nil, nil)
-			return
-		}
-		// There is a key before bound, so this was an emptied leaf: go on.
-		for k == nil {
-			k, v = c.c.Prev()
-		}
-	}
-	c.set(k, v)
-}
-
-// set makes k the current key, if it lies within the bounds.
-func (c *cursor) set(k, v []byte) {
-	c.key, c.value = nil, nil
-	if k == nil || c.back && bytes.Compare(k, c.lo) < 0 || !c.back && c.hi != nil && bytes.Compare(k, c.hi) >= 0 {
-		return
-	}
-	if v == nil {
-		// Only a bucket has no value, and a space holds none.
-		panic("a bucket lies where a value belongs")
-	}
-	c.key, c.value = k, v
-}
-
 // walkSums walks the counters that start with prefix, with the additions of over
 // (which may be nil) laid over the snapshot.
 func (r *reader) walkSums(prefix []byte, over *overlay, fn func(counter []byte, value int64) bool) {
-	adds := over.additions(prefix)
-	var c *bbolt.Cursor
-	var key, value []byte
-	move := func(step func() ([]byte, []byte)) {
-		defer r.guard()
-		key, value = step()
-		if key != nil && !bytes.HasPrefix(key, prefix) {
-			key = nil
-		}
-	}
 	if r.err != nil {
 		return
 	}
-	move(func() ([]byte, []byte) {
-		c = r.counters.Cursor()
-		return c.Seek(prefix)
-	})
+	adds := over.additions(prefix)
+	var c merged
+	c.open(r, countersOf, func() *bbolt.Bucket { return r.counters }, prefix, after(prefix), false)
 	for r.err == nil {
 		var name []byte
 		var sum int64
 		switch {
-		case len(adds) == 0 && key == nil:
+		case len(adds) == 0 && c.key == nil:
 			return
-		case key == nil || len(adds) > 0 && bytes.Compare(adds[0].name, key) < 0:
+		case c.key == nil || len(adds) > 0 && bytes.Compare(adds[0].name, c.key) < 0:
 			name, sum, adds = adds[0].name, adds[0].delta, adds[1:]
 		default:
-			v, err := decodeCounter(value)
+			v, err := decodeCounter(c.value)
 			if err != nil {
 				r.fail(damaged("read the store", err))
 				return
 			}
-			name, sum = key, v
-			if len(adds) > 0 && bytes.Equal(adds[0].name, key) {
+			name, sum = c.key, v
+			if len(adds) > 0 && bytes.Equal(adds[0].name, c.key) {
 				sum += adds[0].delta
 				adds = adds[1:]
 			}
-			move(c.Next)
+			c.advance()
 		}
 		if sum != 0 && !fn(name, sum) {
 			return
 		}
 	}
+}
+
+// after returns the least key that is greater than all that start with prefix, nil if
+// there is none.
+func after(prefix []byte) []byte {
+	for n := len(prefix); n > 0; n-- {
+		if prefix[n-1] < 255 {
+			next := bytes.Clone(prefix[:n])
+			next[n-1]++
+			return next
+		}
+	}
+	return nil
 }
 
 // isFault reports whether a panic's value is that of a memory fault, which

@@ -83,7 +83,7 @@ func TestPowerCut_UnderARunningProcess(t *testing.T) {
 	d := mount(t)
 	run(t, "script", d.dir)
 	models := modelsOf(t, d.log(t))
-	cuts := []int{5, 33, 62, 97, 211, 308, 449, 512}
+	cuts := []int{5, 33, 62, 97, 161, 211, 262, 308}
 	if testing.Short() || raceEnabled {
 		cuts = cuts[3:5]
 	}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sovereign-run/sovereign/mailbox"
 	"github.com/sovereign-run/sovereign/refusal"
@@ -160,7 +161,20 @@ func failSync(disk, dir string, n int, how string, models []model) (fired bool, 
 		}
 		var errs []error
 		isOpen := w.h.Box != nil && s.name != "open" && s.name != "close"
+		if err == nil && isOpen {
+			// It was a checkpoint's, beside or behind what was confirmed.
+			want = expectation{base: models[i]}
+			select {
+			case <-w.h.DB.Failed():
+				err = w.h.Box.Record(ctx, mailbox.Event{Kind: "any"})
+			case <-time.After(time.Minute):
+			}
+		}
 		switch {
+		case err == nil && s.name == "close":
+			// The checkpoint's that it waits for: then it leaves the mark of a store
+			// in use, and the log.
+			want = expectation{base: models[i]}
 		case err == nil:
 			errs = append(errs, fmt.Errorf("%s: nobody was told", s.name))
 		case isOpen && refusal.Has(err, refusal.OutcomeUnknown):

@@ -39,6 +39,8 @@ type world struct {
 func newWorld(dir string) *world {
 	w := &world{h: mailboxtest.New(dir), model: model{}, ids: map[string]mailbox.ID{},
 		refs: map[string]mailbox.Ref{}, holders: map[string]fence.Holder{}, acked: func(model) {}}
+	// A log that is full after a few commits, and that the larger ones do not fit in.
+	w.h.Options.LogSize = 4 << 10
 	w.store = &recorder{}
 	w.h.Wrap = w.store.wrap
 	return w

@@ -27,12 +27,22 @@ func TestFailedSync_ThenPowerCut(t *testing.T) {
 	if said, killed := run(t, "script", d.dir); said != "" || !killed {
 		t.Fatalf("the script did not come to its end: %s", said)
 	}
-	models := modelsOf(t, d.log(t))
+	log := d.log(t)
+	models := modelsOf(t, log)
+	first := 0 // sync after the opening
+	for _, op := range log {
+		if op.Kind == lazyfs.Sync {
+			first++
+		}
+		if op.Kind == lazyfs.Note && strings.HasPrefix(op.Name, "end ") {
+			break
+		}
+	}
 	stride := 40
 	if testing.Short() || raceEnabled {
 		stride = 120
 	}
-	for sync := 14; ; sync += stride + 1 { // odd, so that it meets both syncs of transactions
+	for sync := first + 1; ; sync += stride + 1 { // odd, so that it meets both syncs of transactions
 		d.ask(t, "load "+emptyImage(t))
 		said, killed := run(t, "twice", d.dir, strconv.Itoa(sync))
 		if said == "done" {
@@ -107,8 +117,8 @@ func playTwice(args []string) error {
 		} else if !fired {
 			continue
 		}
-		if err == nil {
-			return fmt.Errorf("%s: nobody was told", s.name)
+		if err == nil && s.name != "close" {
+			<-w.h.DB.Failed() // a checkpoint's
 		}
 		err = errors.Join(lazyfs.Tell(disk, "clear"), lazyfs.Tell(disk, fmt.Sprint("note failed ", i)))
 		if err != nil {

@@ -1,0 +1,115 @@
+package bolt
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/sovereign-run/sovereign/refusal"
+	"github.com/sovereign-run/sovereign/store/wal"
+)
+
+// replay returns what the log beside a database with state s holds behind it, as a
+// table and the state that it leads to; a nil table where there is no log in use. It
+// changes nothing.
+//
+// It is refused, store_rolled_back, if the log is not the one that goes on where the
+// database ends, and store_corrupt if a commit in it cannot be read although it was
+// confirmed. What can be replayed nevertheless is returned as well.
+//
+// The end of the log is the first record that is not whole. Only the last record can
+// be so after a crash, since each is synced before the next is written; and it was not
+// confirmed. So there must be no whole one behind it.
+func replay(dir string, s state) (*table, state, error) {
+	if s.log == 0 {
+		return nil, s, nil
+	}
+	doing := "open the store in " + dir
+	var files [2]wal.Content
+	for i, name := range LogFiles {
+		var err error
+		if files[i], err = wal.Load(filepath.Join(dir, name)); err != nil {
+			return nil, s, fileRefusal(doing, err)
+		}
+	}
+	t := newTable(s.log, nil)
+	// 1. The file that the database names.
+	at := -1
+	for i, f := range files {
+		if _, head, ok := f.Head(s.log); ok && headFits(head, s) {
+			at = i
+		}
+	}
+	if at < 0 {
+		return t, s, rolledBackRefusal(dir, "the log that goes on where "+DataFile+" ends is missing: one of them is older than the other, or belongs to another store")
+	}
+	base, err := s, error(nil)
+	if s, err = replayFile(files[at], base.log, t, s); err != nil {
+		return t, s, corruptLog(doing, LogFiles[at], s, err)
+	}
+	// 2. The other one, if commits went on there.
+	other, salt := files[1-at], saltBehind(base.log, base.id)
+	if number, head, ok := other.Head(salt); ok && headFits(head, base) && number == s.batch {
+		if s, err = replayFile(other, salt, t, s); err != nil {
+			return t, s, corruptLog(doing, LogFiles[1-at], s, err)
+		}
+	}
+	s.log = base.log
+	// 3. Nothing whole may lie behind the end.
+	for i, f := range files {
+		for _, salt := range []uint64{base.log, salt} {
+			if last := f.Last(salt); last > s.batch {
+				return t, s, corruptLog(doing, LogFiles[i], s, fmt.Errorf("commit %d is there", last))
+			}
+		}
+	}
+	return t, s, nil
+}
+
+// replayFile makes the records of the file f that are behind s part of t, and returns
+// the state after them.
+func replayFile(f wal.Content, salt uint64, t *table, s state) (state, error) {
+	base := s
+	err := f.Records(salt, func(number uint64, payload []byte) error {
+		if number <= s.batch {
+			return nil
+		}
+		if number > s.batch+1 {
+			return fmt.Errorf("commit %d follows", number)
+		}
+		next, err := decodeRecord(payload, t, number)
+		if err == nil && (next.batch != number || next.id != base.id || next.generation != base.generation) {
+			err = errBadEntry
+		}
+		if err != nil {
+			return fmt.Errorf("commit %d: %w", number, err)
+		}
+		s = next
+		return nil
+	})
+	return s, err
+}
+
+func corruptLog(doing, name string, s state, err error) error {
+	return refusal.New(refusal.StoreCorrupt, doing,
+		fmt.Sprintf("%s is damaged behind commit %d: %v", name, s.batch, err),
+		"restore the newest backup with `sovereign restore`, or go on without what is lost, with `sovereign recover --accept-rollback`")
+}
+
+// distrustLog has the log be read from the disk.
+func (db *DB) distrustLog() error {
+	for _, name := range LogFiles {
+		f, err := os.Open(filepath.Join(db.dir, name))
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = errors.Join(dropCache(f), f.Close())
+		}
+		if err != nil {
+			return fileRefusal("open the store in "+db.dir, err)
+		}
+	}
+	return nil
+}
