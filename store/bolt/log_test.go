@@ -283,7 +283,7 @@ func wear(args []string) {
 			tx.Put(fmt.Appendf(nil, "k%04d", n), nil)
 			tx.Delete(fmt.Appendf(nil, "k%04d", n-5))
 			tx.Add([]byte("n"), 1)
-			if n%23 == 22 {
+			if n%67 == 66 {
 				tx.Put([]byte("large"), make([]byte, 3<<10))
 			}
 			return nil
