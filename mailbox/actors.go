@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/refusal"
 	"github.com/sovereign-run/sovereign/store"
 )
@@ -127,7 +128,8 @@ func (b *Box) SetActors(ctx context.Context, declared []Actor) error {
 // actorsKey is the turn of those who read an actor's record and write it anew.
 type actorsKey struct{}
 
-func (b *Box) putActors(ctx context.Context, list []Actor) error {
+// putActors records actors, and what of it is for the journal, in one transaction.
+func (b *Box) putActors(ctx context.Context, list []Actor, evs ...Event) error {
 	err := b.store.Update(ctx, func(tx store.Tx) error {
 		for _, a := range list {
 			v, err := json.Marshal(a)
@@ -135,6 +137,9 @@ func (b *Box) putActors(ctx context.Context, list []Actor) error {
 				return err
 			}
 			tx.Put(actorKey(a.Name), v)
+		}
+		for _, ev := range evs {
+			b.eventTx(tx, ev)
 		}
 		return nil
 	})
@@ -174,7 +179,8 @@ func (b *Box) SetStopped(ctx context.Context, name string, stopped bool) error {
 }
 
 // SetPaused records whether deliveries to the actor are held back; it outlives
-// the supervisor. Claims by id go through all the same.
+// the supervisor, and the journal tells of each change. Claims by id go through
+// all the same.
 func (b *Box) SetPaused(ctx context.Context, name string, paused bool) error {
 	defer b.busy.lock(actorsKey{})()
 	a, err := b.Actor(name)
@@ -182,7 +188,15 @@ func (b *Box) SetPaused(ctx context.Context, name string, paused bool) error {
 		return err
 	}
 	a.Paused = paused
-	return b.putActors(ctx, []Actor{a})
+	kind := protocol.EventResumed
+	if paused {
+		kind = protocol.EventPaused
+	}
+	err = b.putActors(ctx, []Actor{a}, Event{At: b.wall().UTC(), Kind: kind, Actor: name, Text: "by an operator"})
+	if err == nil {
+		b.journal.appended()
+	}
+	return err
 }
 
 func unknownActor(name, why string) error {

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/sovereign-run/sovereign/fence"
+	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/refusal"
 	"github.com/sovereign-run/sovereign/store"
 )
@@ -47,7 +48,7 @@ func (b *Box) Retry(ctx context.Context, id ID) error {
 			rec.lapsesAt = at.Add(c.ttl).UTC()
 		}
 		ready, lapses = b.moveTx(tx, rec, New, at), rec.lapsesAt
-		b.eventTx(tx, Event{At: at, Kind: EventRetried, Actor: rec.to, Message: id})
+		b.eventTx(tx, Event{At: at, Kind: protocol.EventRetried, Actor: rec.to, Message: id})
 		return nil
 	})
 	if err != nil {
@@ -85,7 +86,7 @@ func (b *Box) Cancel(ctx context.Context, id ID) (Cancelling, error) {
 			rec.failure = LastFailure{Category: CategoryCancelled, Reason: "cancelled by an operator", At: at}
 			ready := b.moveTx(tx, rec, Dead, at)
 			end = ending{ref: Ref{ID: id}, to: rec.to, state: Dead, ready: ready, purgeAt: rec.purgeAt}
-			b.eventTx(tx, Event{At: at, Kind: EventCancelled, Actor: rec.to, Message: id, Category: string(CategoryCancelled)})
+			b.eventTx(tx, Event{At: at, Kind: protocol.EventCancelled, Actor: rec.to, Message: id, Category: string(CategoryCancelled)})
 		case Claimed:
 			out = Cancelling{Running: true, Holder: rec.holder(), Ref: rec.ref()}
 			if !rec.claim.cancelled {
@@ -137,11 +138,11 @@ const maxDropReceipts = 64
 // Drop removes a message with its content, result and receipts, and frees its
 // key. A CLAIMED one is refused, wrong_state. Its id is not used again.
 func (b *Box) Drop(ctx context.Context, id ID) error {
-	return b.drop(ctx, id, EventDropped, func(*record) error { return nil })
+	return b.drop(ctx, id, protocol.EventDropped, func(*record) error { return nil })
 }
 
 // drop is Drop if allowed agrees in the removing transaction; event "" is none.
-func (b *Box) drop(ctx context.Context, id ID, event string, allowed func(*record) error) error {
+func (b *Box) drop(ctx context.Context, id ID, event protocol.EventKind, allowed func(*record) error) error {
 	at := b.wall().UTC()
 	gone := Ref{ID: id}
 	var more bool
@@ -250,7 +251,7 @@ func (b *Box) Purge(ctx context.Context, s State, older time.Duration) (n int, e
 			if since.After(before) {
 				return nil
 			}
-			err := b.drop(ctx, m.ID, EventDropped, func(rec *record) error {
+			err := b.drop(ctx, m.ID, protocol.EventDropped, func(rec *record) error {
 				if rec.state != s || rec.endedAt.After(before) {
 					return wrongState(rec, "it has changed since", "")
 				}

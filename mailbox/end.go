@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/sovereign-run/sovereign/fence"
+	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/store"
 )
 
@@ -95,7 +96,7 @@ func (b *Box) endTx(tx store.Tx, rec *record, o Outcome, inline int, at time.Tim
 	b.eventTx(tx, Event{At: at, Kind: endKind(next), Actor: rec.to, Slot: slot, Process: process, Message: rec.id,
 		Attempt: attempt, Token: token, Category: string(o.Category), Text: cut(reason, 512)})
 	if o.Died && rec.deaths == poisonous {
-		b.eventTx(tx, Event{At: at, Kind: EventPoison, Actor: rec.to, Slot: slot, Process: process, Message: rec.id,
+		b.eventTx(tx, Event{At: at, Kind: protocol.EventPoison, Actor: rec.to, Slot: slot, Process: process, Message: rec.id,
 			Attempt: attempt, Token: token, Category: string(o.Category), Text: poison(rec.deaths)})
 	}
 	out.ready = append(out.ready, b.moveTx(tx, rec, next.state, at)...)
@@ -109,18 +110,18 @@ func (b *Box) endTx(tx store.Tx, rec *record, o Outcome, inline int, at time.Tim
 }
 
 // endKind names the event of an attempt's end by what became of its message.
-func endKind(n afterEnd) string {
+func endKind(n afterEnd) protocol.EventKind {
 	switch {
 	case n.state == Done:
-		return EventCompleted
+		return protocol.EventCompleted
 	case n.state == Dead:
-		return EventDead
+		return protocol.EventDead
 	case n.state == Parked:
-		return EventParked
+		return protocol.EventParked
 	case n.status == Failed:
-		return EventFailed
+		return protocol.EventFailed
 	default:
-		return EventReleased
+		return protocol.EventReleased
 	}
 }
 

@@ -4,15 +4,14 @@ import (
 	"time"
 
 	"github.com/sovereign-run/sovereign/fence"
+	"github.com/sovereign-run/sovereign/protocol"
 )
 
-// An Event is one entry of the journal. Kind is a constant name in snake case
-// (started, exited, gave_up, completed, failed, …); what does not apply is
-// zero.
+// An Event is one entry of the journal; what does not apply is zero.
 type Event struct {
 	Seq      uint64 // place in the journal, set when it is recorded
 	At       time.Time
-	Kind     string
+	Kind     protocol.EventKind
 	Actor    string
 	Slot     int
 	Process  fence.Process

@@ -4,21 +4,14 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+
+	"github.com/sovereign-run/sovereign/protocol"
 )
 
 // Two things can be at fault when attempts end badly: the message, which then does
 // so again and again, whoever works on it; or the actor, which then fails whatever
 // it is given. The record of a message counts the processes that died in a row while
 // they worked on it; the actor's tally, which of its messages failed in a row.
-
-// EventPoison: several processes in a row died while they worked on a message.
-const EventPoison = "poison"
-
-// The actor fails whatever it is given, and has completed a message again.
-const (
-	EventActorSick = "actor_sick"
-	EventActorWell = "actor_well"
-)
 
 // poisonous is how many processes must have died in a row for a message to be
 // called poison.
@@ -58,7 +51,7 @@ func fails(c Category) bool {
 
 // add takes note of the end of an attempt, and returns the event that tells of what
 // has changed by it, "" for none.
-func (i *illness) add(id ID, how Category) (event, text string) {
+func (i *illness) add(id ID, how Category) (event protocol.EventKind, text string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	switch {
@@ -66,7 +59,7 @@ func (i *illness) add(id ID, how Category) (event, text string) {
 		was := len(i.failed)
 		i.failed, i.last = nil, ""
 		if was >= sickAfter {
-			return EventActorWell, "a message was completed after " + strconv.Itoa(was) + " had failed"
+			return protocol.EventActorWell, "a message was completed after " + strconv.Itoa(was) + " had failed"
 		}
 	case fails(how):
 		i.last = how
@@ -81,7 +74,7 @@ func (i *illness) add(id ID, how Category) (event, text string) {
 		}
 		i.failed[id] = struct{}{}
 		if len(i.failed) == sickAfter {
-			return EventActorSick, i.say()
+			return protocol.EventActorSick, i.say()
 		}
 	}
 	return "", ""

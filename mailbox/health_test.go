@@ -9,6 +9,7 @@ import (
 	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/mailbox"
 	"github.com/sovereign-run/sovereign/mailbox/mailboxtest"
+	"github.com/sovereign-run/sovereign/protocol"
 )
 
 // events are the kinds of the journal's events about a message, 0 = about none.
@@ -23,7 +24,7 @@ func kinds(t *testing.T, h *mailboxtest.House, id mailbox.ID) (out []string) {
 	}
 	for _, ev := range evs {
 		if ev.Message == id {
-			out = append(out, ev.Kind)
+			out = append(out, string(ev.Kind))
 		}
 	}
 	return out
@@ -88,7 +89,7 @@ func TestPoison_IsSaid(t *testing.T) {
 	check(false)
 	n := 0
 	for _, k := range kinds(t, h, id) {
-		if k == mailbox.EventPoison {
+		if k == string(protocol.EventPoison) {
 			n++
 		}
 	}
@@ -126,7 +127,7 @@ func TestSick_PointsAtTheActor(t *testing.T) {
 		t.Fatal(s)
 	}
 	got := strings.Join(kinds(t, h, 0), " ")
-	if strings.Count(got, mailbox.EventActorSick) != 1 || strings.Count(got, mailbox.EventActorWell) != 1 {
+	if strings.Count(got, string(protocol.EventActorSick)) != 1 || strings.Count(got, string(protocol.EventActorWell)) != 1 {
 		t.Fatal(got)
 	}
 }

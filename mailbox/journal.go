@@ -7,23 +7,8 @@ import (
 	"sync"
 
 	"github.com/sovereign-run/sovereign/fence"
+	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/store"
-)
-
-// The kinds of events that the mailbox itself writes. The supervisor adds those
-// of processes.
-const (
-	EventCompleted       = "completed"        // a message is DONE
-	EventFailed          = "failed"           // an attempt failed, the message is NEW again
-	EventReleased        = "released"         // an attempt was given back uncharged
-	EventDead            = "dead"             // a message is DEAD
-	EventParked          = "parked"           // a message waits for a person
-	EventStaleCompletion = "stale_completion" // a task ended when its claim was no longer current
-	EventRetried         = "retried"          // a person made a message NEW again
-	EventDropped         = "dropped"          // a person removed a message
-	EventClockSet        = "clock_set"        // the wall clock was set
-	EventGap             = "gap"              // the supervisor did not run for a while
-	EventCancelled       = "cancelled"        // a person cancelled a message
 )
 
 // journal is the box's event log: events lie in the store under keys of their
@@ -49,7 +34,7 @@ func (ev Event) encode() []byte {
 	e := newEncoder(eventVersion, 64+len(ev.Actor)+len(ev.Kind)+len(ev.Category)+len(ev.Text))
 	id, _ := ev.Process.Bytes()
 	e.time(ev.At)
-	e.string(ev.Kind)
+	e.string(string(ev.Kind))
 	e.string(ev.Actor)
 	e.uint(uint64(ev.Slot))
 	e.raw(id[:])
@@ -66,7 +51,7 @@ func decodeEvent(seq uint64, v []byte) (Event, error) {
 	if err != nil {
 		return Event{}, err
 	}
-	ev := Event{Seq: seq, At: d.time(), Kind: d.string(), Actor: d.string(), Slot: int(d.uint())}
+	ev := Event{Seq: seq, At: d.time(), Kind: protocol.EventKind(d.string()), Actor: d.string(), Slot: int(d.uint())}
 	if id := [16]byte(d.raw(16)); id != ([16]byte{}) {
 		ev.Process = fence.ProcessOf(id)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/store"
 )
 
@@ -27,7 +28,7 @@ func (b *Box) lapseTx(tx store.Tx, rec *record, at time.Time) {
 		}
 	}
 	rec.failure = LastFailure{Category: CategoryExpired, Reason: reason, At: at}
-	b.eventTx(tx, Event{At: at, Kind: EventDead, Actor: rec.to, Message: rec.id, Attempt: rec.attempt,
+	b.eventTx(tx, Event{At: at, Kind: protocol.EventDead, Actor: rec.to, Message: rec.id, Attempt: rec.attempt,
 		Category: string(CategoryExpired), Text: reason})
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sovereign-run/sovereign/mailbox"
 	"github.com/sovereign-run/sovereign/mailbox/mailboxtest"
+	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/refusal"
 )
 
@@ -48,7 +49,7 @@ func TestRun_EndsWhatHasWaitedTooLong(t *testing.T) {
 		evs, _, err := box.Events(t.Context(), 0, 0)
 		n := 0
 		for _, ev := range evs {
-			if ev.Kind == mailbox.EventDead && ev.Category == string(mailbox.CategoryExpired) {
+			if ev.Kind == protocol.EventDead && ev.Category == string(mailbox.CategoryExpired) {
 				n++
 			}
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/mailbox"
 	"github.com/sovereign-run/sovereign/mailbox/mailboxtest"
+	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/refusal"
 	"github.com/sovereign-run/sovereign/store"
 )
@@ -297,7 +298,7 @@ func mustEvents(t *testing.T, h *mailboxtest.House) []mailbox.Event {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return slices.DeleteFunc(evs, func(ev mailbox.Event) bool { return ev.Kind == mailbox.EventRefused })
+	return slices.DeleteFunc(evs, func(ev mailbox.Event) bool { return ev.Kind == protocol.EventRefused })
 }
 
 // P3.6: a receipt written by recovery is nobody's repeat.

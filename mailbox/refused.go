@@ -4,12 +4,9 @@ import (
 	"sync"
 
 	"github.com/sovereign-run/sovereign/fence"
+	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/refusal"
 )
-
-// EventRefused: a worker asked for something under a lease or a claim that is not
-// its any more, and nothing was written.
-const EventRefused = "refused"
 
 // maxRefused bounds the refusals remembered.
 const maxRefused = 1024
@@ -54,7 +51,7 @@ func (b *Box) refuse(h fence.Holder, ref Ref, verb string, err error) error {
 		return err
 	}
 	if b.refused.first(refusedKey{h.Process, ref, verb}) {
-		b.Note(Event{Kind: EventRefused, Actor: h.Slot.Actor, Slot: h.Slot.Number, Process: h.Process, Message: ref.ID,
+		b.Note(Event{Kind: protocol.EventRefused, Actor: h.Slot.Actor, Slot: h.Slot.Number, Process: h.Process, Message: ref.ID,
 			Token: ref.Token, Category: string(refusal.Of(err).Category), Text: verb + ": " + err.Error()})
 	}
 	return err

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sovereign-run/sovereign/mailbox"
 	"github.com/sovereign-run/sovereign/mailbox/mailboxtest"
+	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/refusal"
 )
 
@@ -36,7 +36,7 @@ func TestSettle_StaleIsInTheJournalOnce(t *testing.T) {
 		n = 0
 		clear(verbs)
 		for _, ev := range evs {
-			if ev.Kind == mailbox.EventRefused {
+			if ev.Kind == protocol.EventRefused {
 				n++
 				verbs[ev.Text]++
 				if ev.Message != id || ev.Process != a.Process || ev.Token != old.Token || ev.Category != string(refusal.FencingTokenStale) {

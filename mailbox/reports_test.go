@@ -12,6 +12,7 @@ import (
 	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/mailbox"
 	"github.com/sovereign-run/sovereign/mailbox/mailboxtest"
+	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/recovery"
 	"github.com/sovereign-run/sovereign/refusal"
 	"github.com/sovereign-run/sovereign/store"
@@ -375,7 +376,7 @@ func TestSweep_ExpiriesAloneEndDead(t *testing.T) {
 	}
 	dead := 0
 	for _, ev := range mustEvents(t, h) {
-		if ev.Kind == mailbox.EventDead && ev.Message == id {
+		if ev.Kind == protocol.EventDead && ev.Message == id {
 			dead++
 		}
 	}

@@ -6,12 +6,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/store"
 )
-
-// EventEpoch is the journal's entry for a store whose past may have changed: it
-// was restored, or a rollback was accepted.
-const EventEpoch = "new_epoch"
 
 // epochKey holds the store's epoch that claims were last parked for, 8 bytes; a
 // store that was never restored has none, which is epoch 0.
@@ -92,7 +89,7 @@ func (b *Box) parkStep(ctx context.Context, step []OpenClaim, epoch uint64) (par
 		}
 		if epoch != 0 {
 			tx.Put(epochKey, binary.BigEndian.AppendUint64(nil, epoch))
-			b.eventTx(tx, Event{At: at, Kind: EventEpoch,
+			b.eventTx(tx, Event{At: at, Kind: protocol.EventNewEpoch,
 				Text: fmt.Sprintf("the store was restored or rolled back; epoch %d begins", epoch)})
 		}
 		return nil

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sovereign-run/sovereign/fence"
+	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/refusal"
 	"github.com/sovereign-run/sovereign/store"
 )
@@ -131,7 +132,7 @@ func (b *Box) Unstart(ctx context.Context, h fence.Holder, ref Ref, ev Event) er
 			if rec.claim.cancelled {
 				to = Dead
 				rec.failure = LastFailure{Category: CategoryCancelled, Reason: "cancelled before it could be started", At: at.UTC()}
-				b.eventTx(tx, Event{At: at.UTC(), Kind: EventCancelled, Actor: rec.to, Message: rec.id, Category: string(CategoryCancelled)})
+				b.eventTx(tx, Event{At: at.UTC(), Kind: protocol.EventCancelled, Actor: rec.to, Message: rec.id, Category: string(CategoryCancelled)})
 			}
 			ready = b.moveTx(tx, rec, to, at.UTC())
 			back = rec
@@ -203,7 +204,7 @@ func (b *Box) EndTask(ctx context.Context, h fence.Holder, ref Ref, o Outcome) (
 		if refused != nil {
 			outcome = Outcome{Verdict: Unreported, Category: CategoryStaleCompletion, ExitCode: o.ExitCode, Signal: o.Signal,
 				Reason: fmt.Sprintf("the task ended as %s when its claim was no longer current", o.Category)}
-			b.eventTx(tx, Event{At: at, Kind: EventStaleCompletion, Actor: h.Slot.Actor, Slot: h.Slot.Number, Process: h.Process,
+			b.eventTx(tx, Event{At: at, Kind: protocol.EventStaleCompletion, Actor: h.Slot.Actor, Slot: h.Slot.Number, Process: h.Process,
 				Message: ref.ID, Token: ref.Token, Category: string(refusal.Of(refused).Category), Text: refused.Error()})
 		}
 		if rec != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/mailbox"
 	"github.com/sovereign-run/sovereign/mailbox/mailboxtest"
+	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/refusal"
 	"github.com/sovereign-run/sovereign/store"
 )
@@ -41,7 +42,7 @@ func TestEndTask_AfterItsOwnSettle(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, ev := range evs {
-		if ev.Kind == mailbox.EventStaleCompletion {
+		if ev.Kind == protocol.EventStaleCompletion {
 			t.Errorf("the journal says %+v", ev)
 		}
 	}

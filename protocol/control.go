@@ -202,7 +202,7 @@ type Events struct {
 type Event struct {
 	Seq      uint64    `json:"seq"`
 	At       time.Time `json:"at"`
-	Kind     string    `json:"kind"`
+	Kind     EventKind `json:"kind"`
 	Actor    string    `json:"actor,omitempty"`
 	Slot     int       `json:"slot,omitempty"`
 	Process  string    `json:"process,omitempty"` // shortened

@@ -10,15 +10,8 @@ import (
 
 	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/refusal"
-)
-
-// EventRecovered is the journal's entry for a process that was found on record
-// and is not looked after any more; EventWorkspace for a workspace that could not
-// be removed.
-const (
-	EventRecovered = "recovered"
-	EventWorkspace = "workspace_kept"
 )
 
 // Recovery ends what dead processes left in one mailbox.
@@ -138,7 +131,7 @@ func (r *Recovery) ReconcileExcept(ctx context.Context, alive map[fence.Process]
 func (r *Recovery) Abandoned(ctx context.Context, h fence.Holder) ([]mailbox.Ref, error) {
 	lost := mailbox.Outcome{Verdict: mailbox.Unreported, Category: mailbox.CategoryWorkerLost, ExitCode: -1,
 		Reason: "its supervisor ended before it did; how it ended is not known"}
-	return r.Died(ctx, h, lost, mailbox.Event{Kind: EventRecovered, Category: string(mailbox.CategoryWorkerLost),
+	return r.Died(ctx, h, lost, mailbox.Event{Kind: protocol.EventRecovered, Category: string(mailbox.CategoryWorkerLost),
 		Text: "found on record after its supervisor had ended"})
 }
 
@@ -173,7 +166,7 @@ func (r *Recovery) reclaim(ctx context.Context) (removed []string, err error) {
 	for _, w := range Reclaimable(found) {
 		if err := r.workspaces.Remove(w); err != nil {
 			r.log.Error("workspace not removed", "path", w.Path, "err", err)
-			r.box.Note(mailbox.Event{Kind: EventWorkspace, Message: w.Message, Attempt: w.Attempt, Text: err.Error()})
+			r.box.Note(mailbox.Event{Kind: protocol.EventWorkspaceKept, Message: w.Message, Attempt: w.Attempt, Text: err.Error()})
 			continue
 		}
 		removed = append(removed, w.Path)

@@ -38,7 +38,7 @@ var allowed = map[string][]string{
 	"fence":                 {"store", "refusal"},
 	"mailbox":               {"fence", "store", "protocol", "refusal"},
 	"mailbox/mailboxtest":   {"mailbox", "fence", "store", "store/bolt"},
-	"recovery":              {"mailbox", "fence", "refusal"},
+	"recovery":              {"mailbox", "fence", "protocol", "refusal"},
 	"supervisor": {"recovery", "mailbox", "fence", "config", "protocol", "refusal",
 		"supervisor/process", "supervisor/capture"},
 	"supervisor/process": {},

@@ -177,7 +177,7 @@ func (c *Control) leasesReset(in asking, p protocol.LeasesResetParams) (any, err
 		}
 		if existed {
 			out.Reset++
-			c.box.Note(mailbox.Event{Kind: "lease_reset", Actor: slot.Actor, Slot: slot.Number, Text: "by an operator"})
+			c.box.Note(mailbox.Event{Kind: protocol.EventLeaseReset, Actor: slot.Actor, Slot: slot.Number, Text: "by an operator"})
 		}
 	}
 	return out, nil

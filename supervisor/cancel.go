@@ -7,6 +7,7 @@ import (
 
 	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/protocol"
 )
 
 // EndCancelled sees to it that an attempt which the mailbox has marked cancelled
@@ -38,7 +39,7 @@ func (sup *Supervisor) enforce(ctx context.Context, h fence.Holder, ref mailbox.
 		sup.living.pardon(h.Process)
 		return
 	}
-	sup.note(c, eventCancelling, ref.ID.String())
+	sup.note(c, protocol.EventCancelling, ref.ID.String())
 	if c.task == nil {
 		c.tellLost(ref, "cancelled")
 		within, cancel := context.WithTimeout(ctx, c.slot.spec().Stop.Timeout)

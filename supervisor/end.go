@@ -8,6 +8,7 @@ import (
 
 	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/refusal"
 )
 
@@ -66,7 +67,7 @@ func (s *slot) endTree(ctx context.Context, c *child) error {
 	s.post(func() {
 		s.history.trouble = refusal.New(refusal.Failed, err.Error(), "the system does not end it",
 			"find out what it waits for (ps -o stat,wchan), then run `sovereign restart "+s.name.Actor+"`").Because(err)
-		s.sup.note(c, eventStuck, err.Error())
+		s.sup.note(c, protocol.EventStuck, err.Error())
 		s.step(unkillable)
 	})
 	for wait := insistMost; err != nil; wait = min(2*wait, time.Minute) {
@@ -78,7 +79,7 @@ func (s *slot) endTree(ctx context.Context, c *child) error {
 		}
 		err = c.proc.KillTree(ctx)
 	}
-	s.sup.note(c, eventUnstuck, "")
+	s.sup.note(c, protocol.EventUnstuck, "")
 	return nil
 }
 
@@ -139,7 +140,7 @@ func (s *slot) endWorker(ctx context.Context, c *child) []mailbox.Ref {
 	if e.cause != byItself {
 		text = e.how() + " (" + e.cause.String() + ")"
 	}
-	ev := s.event(eventExited, text)
+	ev := s.event(protocol.EventExited, text)
 	ev.Process, ev.Token = c.holder.Process, c.holder.Token
 	s.insist(ctx, c, func(ctx context.Context) error {
 		_, err := s.sup.recovery.DiedWith(ctx, c.holder, e.of(c.about), ev)

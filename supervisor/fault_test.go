@@ -14,6 +14,7 @@ import (
 	"github.com/sovereign-run/sovereign/config"
 	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/refusal"
 	"github.com/sovereign-run/sovereign/store"
 	"github.com/sovereign-run/sovereign/supervisor"
@@ -121,7 +122,7 @@ func TestOutcomeUnknown_Stops(t *testing.T) {
 		shell("t", config.Task, `true`))
 	pid := pids.pid()
 	w.send("t", "")
-	w.event(0, "completed", kind("t", mailbox.EventCompleted))
+	w.event(0, "completed", kind("t", protocol.EventCompleted))
 	store.say(refusal.New(refusal.OutcomeUnknown, "commit", "input/output error", ""))
 	if err := w.sup.Signal(t.Context(), "d", "KILL"); err != nil {
 		t.Fatal(err)

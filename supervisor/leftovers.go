@@ -14,6 +14,7 @@ import (
 
 	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/refusal"
 	"github.com/sovereign-run/sovereign/supervisor/process"
 )
@@ -145,7 +146,7 @@ func (sup *Supervisor) recover(ctx context.Context) (map[fence.Slot]error, error
 	}
 	if left.Ended > 0 {
 		sup.log.Warn("processes of a dead supervisor ended", "count", left.Ended)
-		sup.box.Note(mailbox.Event{Kind: eventLeftover, Text: fmt.Sprintf("ended %d of the processes that a dead supervisor left", left.Ended)})
+		sup.box.Note(mailbox.Event{Kind: protocol.EventLeftoverEnded, Text: fmt.Sprintf("ended %d of the processes that a dead supervisor left", left.Ended)})
 	}
 	report, err := sup.recovery.ReconcileExcept(ctx, left.Alive())
 	if !report.Empty() {
@@ -233,7 +234,7 @@ func (sup *Supervisor) hold(s *slot, why error) {
 		s.life = life{at: stuck}
 		s.history.trouble = refusal.New(refusal.Failed, why.Error(), "a dead supervisor left it",
 			"find out what it waits for (ps -o stat,wchan), or restart the machine")
-		s.sup.noteSlot(s, eventStuck, why.Error())
+		s.sup.noteSlot(s, protocol.EventStuck, why.Error())
 		s.publish()
 	})
 	sup.job(func(ctx context.Context) {
@@ -243,7 +244,7 @@ func (sup *Supervisor) hold(s *slot, why error) {
 			return
 		}
 		s.post(func() {
-			s.sup.noteSlot(s, eventUnstuck, "")
+			s.sup.noteSlot(s, protocol.EventUnstuck, "")
 			s.proceed(after{asked: true}, nil)
 		})
 	})

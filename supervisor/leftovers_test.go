@@ -19,6 +19,7 @@ import (
 	"github.com/sovereign-run/sovereign/config"
 	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/recovery"
 	"github.com/sovereign-run/sovereign/refusal"
 	"github.com/sovereign-run/sovereign/store/bolt"
@@ -236,7 +237,7 @@ func TestKilledSupervisor_Worker(t *testing.T) {
 	if alive(pid) {
 		t.Error("the worker lives")
 	}
-	w.event(0, "recovered", kind("w", recovery.EventRecovered))
+	w.event(0, "recovered", kind("w", protocol.EventRecovered))
 	w.state("w", "up")
 }
 

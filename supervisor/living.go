@@ -7,6 +7,7 @@ import (
 	"github.com/sovereign-run/sovereign/config"
 	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/protocol"
 )
 
 // living are the children that live, by their identity.
@@ -119,7 +120,7 @@ func (sup *Supervisor) Ready(p fence.Process) {
 func (sup *Supervisor) LeaseLost(p fence.Process, why string) {
 	if c := sup.living.get(p); c != nil && c.tellLeaseLost(why) {
 		sup.log.Warn("a living process has lost its lease", "process", p.Short(), "err", why)
-		sup.note(c, eventLeaseLost, why)
+		sup.note(c, protocol.EventLeaseLost, why)
 	}
 }
 
@@ -134,11 +135,11 @@ func (sup *Supervisor) overdue(h fence.Holder, ref mailbox.Ref, why mailbox.Cate
 	if why == mailbox.CategoryNoProgress {
 		limit := c.slot.spec().ProgressTimeout.String()
 		c.tellLost(ref, string(why))
-		sup.note(c, eventNoProgress, "the progress of message "+ref.ID.String()+" did not change for "+limit)
+		sup.note(c, protocol.EventNoProgress, "the progress of message "+ref.ID.String()+" did not change for "+limit)
 		c.slot.condemn(c, byNoProgress, limit, ref)
 		return
 	}
-	sup.note(c, eventTimeout, "message "+ref.ID.String()+" took longer than "+c.slot.spec().Timeout.String())
+	sup.note(c, protocol.EventTimeout, "message "+ref.ID.String()+" took longer than "+c.slot.spec().Timeout.String())
 	c.slot.condemn(c, byTimeout, c.slot.spec().Timeout.String(), ref)
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/refusal"
 )
 
@@ -201,7 +202,7 @@ func (s *slot) signalled(ctx context.Context, sig syscall.Signal) (reached bool,
 	if !s.post(func() {
 		ok, err := s.signal(sig)
 		if ok {
-			s.sup.note(s.child, eventSignalled, "SIG"+signalName(sig))
+			s.sup.note(s.child, protocol.EventSignalled, "SIG"+signalName(sig))
 		}
 		reply <- answer{ok, err}
 	}) {

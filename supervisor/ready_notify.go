@@ -14,6 +14,7 @@ import (
 
 	"github.com/sovereign-run/sovereign/config"
 	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/refusal"
 )
 
@@ -279,7 +280,7 @@ func (s *slot) giveUpOn(c *child) {
 			return
 		}
 		if c.because(byWatchdog, s.spec().Watchdog.String(), mailbox.Ref{}) {
-			s.sup.note(c, eventWatchdog, "it asked for its end (WATCHDOG=trigger)")
+			s.sup.note(c, protocol.EventWatchdog, "it asked for its end (WATCHDOG=trigger)")
 			s.step(kill)
 		}
 	})

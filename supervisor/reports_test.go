@@ -7,6 +7,7 @@ import (
 
 	"github.com/sovereign-run/sovereign/config"
 	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/protocol"
 )
 
 // What users of other queues have met, played with real processes. Rows are named as
@@ -95,7 +96,7 @@ func TestWorker_DeathIsRecoveredWithoutASuccessor(t *testing.T) {
 	w := run(t, shell("w", config.Worker, `echo '{"Method":"claim"}' >&3; read -r word id token body <&3; kill -KILL $$`,
 		func(a *config.Actor) { a.Restart = config.Never }))
 	id := w.send("w", "")
-	w.event(0, "the attempt is recovered", kind("w", mailbox.EventFailed))
+	w.event(0, "the attempt is recovered", kind("w", protocol.EventFailed))
 	d, err := w.box.Show(t.Context(), id)
 	if err != nil || d.State != mailbox.New || len(d.Receipts) != 1 || d.Receipts[0].Category != mailbox.CategoryWorkerLost || d.Receipts[0].Signal != "KILL" {
 		t.Fatalf("%+v, %v", d, err)

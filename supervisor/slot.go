@@ -10,6 +10,7 @@ import (
 	"github.com/sovereign-run/sovereign/config"
 	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/supervisor/capture"
 )
 
@@ -137,7 +138,7 @@ func (s *slot) step(e event) {
 		if next.at == stopped {
 			s.history.trouble = nil
 			s.sup.records.drop(s.name)
-			s.sup.noteSlot(s, eventStopped, "")
+			s.sup.noteSlot(s, protocol.EventStopped, "")
 		}
 	}
 	if next.at != before.at || next.want != before.want {
@@ -193,7 +194,7 @@ func (s *slot) work(a action) {
 	case giveBack:
 		s.sup.job(func(ctx context.Context) {
 			s.sup.living.drop(c)
-			s.unstart(ctx, c, s.event(eventWithdrawn, "stopped before its process was started"))
+			s.unstart(ctx, c, s.event(protocol.EventWithdrawn, "stopped before its process was started"))
 			s.post(func() { s.child = nil; s.proceed(after{asked: true}, nil) })
 		})
 	case spawn:

@@ -11,6 +11,7 @@ import (
 	"github.com/sovereign-run/sovereign/config"
 	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/refusal"
 	"github.com/sovereign-run/sovereign/supervisor/capture"
 	"github.com/sovereign-run/sovereign/supervisor/process"
@@ -34,7 +35,7 @@ func (s *slot) spawn(ctx context.Context, c *child, d *definition) {
 		defer s.sup.pace.leave()
 	}
 	if c == nil {
-		lease, err := s.sup.box.Begin(ctx, s.name, fence.NewProcess(), d.spec.LeaseTTL, s.event(eventStarted, ""))
+		lease, err := s.sup.box.Begin(ctx, s.name, fence.NewProcess(), d.spec.LeaseTTL, s.event(protocol.EventStarted, ""))
 		if err != nil {
 			s.post(func() { s.unspawned(d, err) })
 			return
@@ -42,7 +43,7 @@ func (s *slot) spawn(ctx context.Context, c *child, d *definition) {
 		c = newChild(s, d, lease.Holder())
 	}
 	if err := s.launch(ctx, c); err != nil {
-		s.unstart(ctx, c, s.event(eventSpawnFailed, err.Error()))
+		s.unstart(ctx, c, s.event(protocol.EventSpawnFailed, err.Error()))
 		s.post(func() { s.unspawned(d, err) })
 		return
 	}
@@ -209,7 +210,7 @@ func (s *slot) unstart(ctx context.Context, c *child, ev mailbox.Event) {
 }
 
 // event is an event of the slot, without a process.
-func (s *slot) event(kind, text string) mailbox.Event {
+func (s *slot) event(kind protocol.EventKind, text string) mailbox.Event {
 	return mailbox.Event{At: time.Now(), Kind: kind, Actor: s.name.Actor, Slot: s.name.Number, Text: text}
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/sovereign-run/sovereign/config"
 	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/refusal"
 )
 
@@ -82,7 +83,7 @@ func (s *slot) early() bool {
 func (s *slot) giveBackEarly(c *child) {
 	s.cancel = func() {} // there is nothing to call off: the slot comes back by itself
 	s.sup.job(func(ctx context.Context) {
-		s.unstart(ctx, c, s.event(eventWithdrawn, "its actor cannot take it now"))
+		s.unstart(ctx, c, s.event(protocol.EventWithdrawn, "its actor cannot take it now"))
 		s.post(func() { s.cancel = nil; s.proceed(after{asked: true}, nil) })
 	})
 }
@@ -135,7 +136,7 @@ func (s *slot) isReady(c *child) {
 		}
 		c.early = true
 		c.aliveAt.Store(int64(s.sup.now())) // until now ready.timeout was its limit
-		s.sup.note(c, eventReady, "")
+		s.sup.note(c, protocol.EventReady, "")
 		if s.child == c {
 			s.step(ready)
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sovereign-run/sovereign/config"
 	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/protocol"
 )
 
 // D5: restarts cost nothing that stays: descriptors, goroutines and children are the
@@ -49,7 +50,7 @@ func (w *world) ends(actor string, n int) {
 	w.t.Helper()
 	seen := 0
 	w.event(0, fmt.Sprintf("%d ends", n), func(ev mailbox.Event) bool {
-		if ev.Actor == actor && (ev.Kind == "exited" || ev.Kind == mailbox.EventFailed) {
+		if ev.Actor == actor && (ev.Kind == "exited" || ev.Kind == protocol.EventFailed) {
 			seen++
 		}
 		return seen == n

@@ -37,7 +37,7 @@ func (s *slot) rang() {
 		s.child.because(byForce, s.spec().Stop.Timeout.String(), mailbox.Ref{})
 		s.step(stopTimeout)
 	case starting:
-		s.killFor(byUnready, eventNotReady, s.child.def.spec.Ready.Timeout, mailbox.Ref{})
+		s.killFor(byUnready, protocol.EventNotReady, s.child.def.spec.Ready.Timeout, mailbox.Ref{})
 	case backoff:
 		s.step(elapsed)
 	}
@@ -47,7 +47,7 @@ func (s *slot) rang() {
 // may take, or the time since a worker's last sign of life.
 func (s *slot) exceeded() {
 	if s.child.task != nil {
-		s.killFor(byTimeout, eventTimeout, s.child.def.spec.Timeout, s.child.ref())
+		s.killFor(byTimeout, protocol.EventTimeout, s.child.def.spec.Timeout, s.child.ref())
 		return
 	}
 	watchdog := s.spec().Watchdog
@@ -63,11 +63,11 @@ func (s *slot) exceeded() {
 		s.limit.set(now, watchdog-silent)
 		return
 	}
-	s.killFor(byWatchdog, eventWatchdog, watchdog, mailbox.Ref{})
+	s.killFor(byWatchdog, protocol.EventWatchdog, watchdog, mailbox.Ref{})
 }
 
 // killFor ends the child at once for a reason of ours.
-func (s *slot) killFor(why cause, kind string, limit time.Duration, about mailbox.Ref) {
+func (s *slot) killFor(why cause, kind protocol.EventKind, limit time.Duration, about mailbox.Ref) {
 	if s.child.because(why, limit.String(), about) {
 		s.sup.note(s.child, kind, why.String()+" after "+limit.String())
 	}
@@ -129,11 +129,11 @@ func (s *slot) proceed(a after, trouble error) {
 	case later:
 		s.history.wait = s.history.streak.wait(spec.Backoff, a.started, rand.Float64())
 		if s.history.wait > 0 {
-			s.sup.noteSlot(s, eventRestarting, "in "+s.history.wait.Round(time.Millisecond).String())
+			s.sup.noteSlot(s, protocol.EventRestarting, "in "+s.history.wait.Round(time.Millisecond).String())
 		}
 	case giveUp:
 		s.log.Error("slot failed", "err", trouble)
-		s.sup.noteSlot(s, eventGaveUp, s.why())
+		s.sup.noteSlot(s, protocol.EventGaveUp, s.why())
 	case rest:
 		s.history.trouble = nil
 	}

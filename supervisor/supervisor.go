@@ -11,6 +11,7 @@ import (
 	"github.com/sovereign-run/sovereign/config"
 	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/recovery"
 	"github.com/sovereign-run/sovereign/refusal"
 	"github.com/sovereign-run/sovereign/supervisor/capture"
@@ -108,7 +109,7 @@ func (sup *Supervisor) Run(ctx context.Context) error {
 	}
 	sup.box.OnOverdue(sup.overdue)
 	sup.box.OnLost(sup.claimLost)
-	sup.box.Note(mailbox.Event{Kind: eventSupervisorUp})
+	sup.box.Note(mailbox.Event{Kind: protocol.EventSupervisorStarted})
 
 	for _, a := range sup.actors() {
 		for _, s := range a.slots {
@@ -142,7 +143,7 @@ func (sup *Supervisor) Run(ctx context.Context) error {
 	}
 	sup.stopAll()
 	sup.slots.Wait()
-	sup.box.Note(mailbox.Event{Kind: eventSupervisorEnd})
+	sup.box.Note(mailbox.Event{Kind: protocol.EventSupervisorStopped})
 	sup.jobs.close()
 	sup.endBase()
 	sup.jobs.wait()
@@ -224,7 +225,7 @@ func (sup *Supervisor) fatalError() error {
 }
 
 // note records an event of c, without waiting.
-func (sup *Supervisor) note(c *child, kind, text string) {
+func (sup *Supervisor) note(c *child, kind protocol.EventKind, text string) {
 	ev := c.slot.event(kind, text)
 	ev.Process, ev.Token = c.holder.Process, c.holder.Token
 	if c.task != nil {
@@ -234,4 +235,6 @@ func (sup *Supervisor) note(c *child, kind, text string) {
 }
 
 // noteSlot records an event of a slot, without waiting.
-func (sup *Supervisor) noteSlot(s *slot, kind, text string) { sup.box.Note(s.event(kind, text)) }
+func (sup *Supervisor) noteSlot(s *slot, kind protocol.EventKind, text string) {
+	sup.box.Note(s.event(kind, text))
+}

@@ -251,12 +251,12 @@ func (w *world) event(seq uint64, what string, match func(mailbox.Event) bool) m
 	}
 }
 
-func kind(actor, k string) func(mailbox.Event) bool {
+func kind(actor string, k protocol.EventKind) func(mailbox.Event) bool {
 	return func(ev mailbox.Event) bool { return ev.Actor == actor && ev.Kind == k }
 }
 
 // all returns every event of a kind.
-func (w *world) all(actor, k string) (out []mailbox.Event) {
+func (w *world) all(actor string, k protocol.EventKind) (out []mailbox.Event) {
 	w.t.Helper()
 	for seq := uint64(0); ; {
 		evs, _, err := w.box.Events(context.Background(), seq, 1000)

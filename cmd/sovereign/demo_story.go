@@ -69,20 +69,20 @@ func (s *demoStory) event(e protocol.Event) {
 		what = e.Message
 	}
 	switch e.Kind {
-	case "started":
+	case protocol.EventStarted:
 		style, text = demoDim, fmt.Sprintf("%s started, lease token %d", where, e.Token)
-	case "ready", "restarting", "stopped":
+	case protocol.EventReady, protocol.EventRestarting, protocol.EventStopped:
 		return
-	case "recovered":
+	case protocol.EventRecovered:
 		text = where + " recovered: what its process held is free again"
-	case "completed":
+	case protocol.EventCompleted:
 		style, text = demoGreen, fmt.Sprintf("%s: %s completed, attempt %d, token %d", where, what, e.Attempt, e.Token)
-	case "failed", "released", "parked", "dead", "stale_completion":
+	case protocol.EventFailed, protocol.EventReleased, protocol.EventParked, protocol.EventDead, protocol.EventStaleCompletion:
 		style, text = demoRed, fmt.Sprintf("%s: %s, attempt %d %s: %s, token %d", where, what, e.Attempt, e.Kind, e.Category, e.Token)
 	default:
-		words := []string{e.Kind}
+		words := []string{string(e.Kind)}
 		if e.Actor != "" {
-			words = []string{where, e.Kind}
+			words = []string{where, string(e.Kind)}
 		}
 		if e.Text != "" {
 			words[len(words)-1] += ":"

@@ -66,7 +66,7 @@ func untilDrained(ctx context.Context, box *mailbox.Box, sup *supervisor.Supervi
 // isLoss says that a message has become DEAD or PARKED.
 func isLoss(e mailbox.Event) bool {
 	switch e.Kind {
-	case mailbox.EventDead, mailbox.EventParked, mailbox.EventCancelled:
+	case protocol.EventDead, protocol.EventParked, protocol.EventCancelled:
 		return e.Message != 0
 	}
 	return false

@@ -134,14 +134,14 @@ func eventLine(e protocol.Event, now time.Time) string {
 	case e.Actor != "":
 		parts = append(parts, e.Actor)
 	}
-	parts = append(parts, e.Kind)
+	parts = append(parts, string(e.Kind))
 	if e.Message != "" {
 		parts = append(parts, e.Message)
 	}
 	if e.Attempt > 0 {
 		parts = append(parts, fmt.Sprintf("attempt %d", e.Attempt))
 	}
-	if e.Category != "" && e.Category != e.Kind {
+	if e.Category != "" && e.Category != string(e.Kind) {
 		parts = append(parts, "["+e.Category+"]")
 	}
 	if e.Text != "" {

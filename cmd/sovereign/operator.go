@@ -16,7 +16,6 @@ import (
 type operator struct {
 	*supervisor.Supervisor
 	reloads *reloader
-	box     *mailbox.Box
 	config  string // path of actors.yaml
 	started time.Time
 }
@@ -51,23 +50,6 @@ func (o operator) slot(actor string, s supervisor.SlotStatus) protocol.SlotStatu
 		out.Lease = &protocol.SlotLease{Token: protocol.Token(s.Lease.Token), RemainingMS: s.Lease.Remaining.Milliseconds()}
 	}
 	return out
-}
-
-// Pause and Resume also tell the journal, so that those who follow it see why
-// nothing is delivered, or that it is again.
-func (o operator) Pause(ctx context.Context, actor string) error {
-	return o.noted(o.Supervisor.Pause(ctx, actor), "paused", actor)
-}
-
-func (o operator) Resume(ctx context.Context, actor string) error {
-	return o.noted(o.Supervisor.Resume(ctx, actor), "resumed", actor)
-}
-
-func (o operator) noted(err error, kind, actor string) error {
-	if err == nil {
-		o.box.Note(mailbox.Event{Kind: kind, Actor: actor, Text: "by an operator"})
-	}
-	return err
 }
 
 // Reload has the supervisor go by its file as it is now.

@@ -57,7 +57,7 @@ func (r *reloader) Reload(ctx context.Context, dryRun bool) (protocol.Reload, er
 	if err != nil {
 		if !dryRun {
 			r.log.Error("reload refused; everything goes on as it was", "err", firstLine(err))
-			r.box.Note(mailbox.Event{Kind: "reload_refused", Text: firstLine(err)})
+			r.box.Note(mailbox.Event{Kind: protocol.EventReloadRefused, Text: firstLine(err)})
 		}
 		return protocol.Reload{}, err
 	}
@@ -70,7 +70,7 @@ func (r *reloader) Reload(ctx context.Context, dryRun bool) (protocol.Reload, er
 		}
 		if !dryRun {
 			r.log.Info("reloaded", "actor", c.Actor, "action", string(c.Action), "keys", strings.Join(c.Keys, " "))
-			r.box.Note(mailbox.Event{Kind: "reloaded", Actor: c.Actor, Text: strings.TrimSpace(string(c.Action) + " " + strings.Join(c.Keys, " "))})
+			r.box.Note(mailbox.Event{Kind: protocol.EventReloaded, Actor: c.Actor, Text: strings.TrimSpace(string(c.Action) + " " + strings.Join(c.Keys, " "))})
 		}
 	}
 	if !dryRun && len(changes) == 0 {

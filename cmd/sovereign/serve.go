@@ -14,6 +14,7 @@ import (
 	"github.com/sovereign-run/sovereign/config"
 	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/recovery"
 	"github.com/sovereign-run/sovereign/server"
 	"github.com/sovereign-run/sovereign/store/bolt"
@@ -37,7 +38,7 @@ func (o runOptions) serve(ctx context.Context, io streams, file *config.File, fr
 			return
 		}
 		log.Warn("supervisor did not run for a while; all deadlines move by as much", "gap", gap)
-		box.Note(mailbox.Event{Kind: mailbox.EventGap, Text: "the supervisor did not run for " + gap.Round(time.Millisecond).String() +
+		box.Note(mailbox.Event{Kind: protocol.EventGap, Text: "the supervisor did not run for " + gap.Round(time.Millisecond).String() +
 			"; all deadlines moved by as much"})
 	})
 	box, err = mailbox.Open(ctx, db, fence.NewOn(db, clock), mailbox.Options{Log: log})
@@ -88,7 +89,7 @@ func (o runOptions) serve(ctx context.Context, io streams, file *config.File, fr
 		Attacher: wires, Console: console, Environ: os.Environ(), Failed: db.Failed(), Log: log})
 	reloads := &reloader{source: from, data: file.Data, sup: sup, box: box, log: log,
 		around: func() func() { return service.during(log) }}
-	people := operator{Supervisor: sup, reloads: reloads, box: box, config: file.Path, started: time.Now()}
+	people := operator{Supervisor: sup, reloads: reloads, config: file.Path, started: time.Now()}
 	control := server.NewControl(box, people, thisBuild().Version, file.Data).WithStorage(db)
 	wires.server = server.New(box, control, sup, log)
 	readings := liveMetrics(db, box, control, sup, wires.server)
@@ -117,7 +118,7 @@ func (o runOptions) serve(ctx context.Context, io streams, file *config.File, fr
 		func(ctx context.Context) error {
 			return tellClockSet(ctx, func() {
 				log.Warn("wall clock was set; due times are looked at anew")
-				box.Note(mailbox.Event{Kind: mailbox.EventClockSet, Text: "somebody set the wall clock; delayed messages follow it"})
+				box.Note(mailbox.Event{Kind: protocol.EventClockSet, Text: "somebody set the wall clock; delayed messages follow it"})
 				box.WallStepped()
 			})
 		},
