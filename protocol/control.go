@@ -19,6 +19,14 @@ type StatusParams struct {
 type Status struct {
 	Supervisor SupervisorStatus `json:"supervisor"`
 	Actors     []ActorStatus    `json:"actors"`
+	Store      *StoreStatus     `json:"store,omitempty"` // where all actors were asked for
+}
+
+// StoreStatus is the room that the store takes. FreeBytes is nil where it is not
+// known: the list of free pages is not read where no supervisor runs.
+type StoreStatus struct {
+	FileBytes int64  `json:"file_bytes"`           // of mailbox.db
+	FreeBytes *int64 `json:"free_bytes,omitempty"` // of these, for what comes next
 }
 
 // SupervisorStatus is about the supervisor itself. Where none runs, State is

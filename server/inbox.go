@@ -226,6 +226,10 @@ func (c *Control) status(in asking, p protocol.StatusParams) (any, error) {
 			s.Uptime = protocol.Duration(time.Since(s.StartedAt).Round(time.Second))
 		}
 	}
+	if c.storage != nil && p.Actor == "" {
+		room := c.storage.Room()
+		out.Store = &room
+	}
 	known := map[string]int{}
 	for i := range out.Actors {
 		known[out.Actors[i].Actor] = i
