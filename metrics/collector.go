@@ -60,12 +60,28 @@ func (s sink) put(m metric, value float64, labels ...string) {
 	s.to <- prometheus.MustNewConstMetric(m.desc, m.kind, value, labels...)
 }
 
+func (s sink) histogram(m metric, d Distribution) {
+	upTo := make(map[float64]uint64, len(d.Bounds))
+	var all uint64
+	for i, n := range d.Counts {
+		all += n
+		if i < len(d.Bounds) {
+			upTo[d.Bounds[i]] = all
+		}
+	}
+	s.to <- prometheus.MustNewConstHistogram(m.desc, all, d.Sum, upTo)
+}
+
 func (s sink) store(st Store) {
 	s.put(storeFile, float64(st.FileBytes))
 	s.put(storeFree, float64(st.FreeBytes))
 	s.put(storeCommits, float64(st.Commits))
 	s.put(storeUpdates, float64(st.Updates))
 	s.put(storeWritten, float64(st.Bytes))
+	s.put(storeLogged, float64(st.LogBytes))
+	s.put(storeMoves, float64(st.Moves))
+	s.histogram(storeTimes, st.CommitTimes)
+	s.histogram(storeSizes, st.CommitSizes)
 }
 
 func (s sink) status(st protocol.Status) {

@@ -46,7 +46,10 @@ func full() Source {
 		Answered: func() map[server.Answered]uint64 {
 			return map[server.Answered]uint64{{Method: "claim"}: 9, {Method: "complete", Refused: refusal.FencingTokenStale}: 2}
 		},
-		Store: func() Store { return Store{FileBytes: 4096, FreeBytes: 1024, Commits: 8, Updates: 16, Bytes: 99} },
+		Store: func() Store {
+			return Store{FileBytes: 4096, FreeBytes: 1024, Commits: 8, Updates: 16, Bytes: 99, LogBytes: 77, Moves: 1,
+				CommitTimes: Distribution{Bounds: []float64{.1, 1}, Counts: []uint64{5, 2, 1}, Sum: 3.5}}
+		},
 	}
 }
 
@@ -86,6 +89,12 @@ func TestWrite_TellsWhatTheSourceSays(t *testing.T) {
 		`sovereign_store_commits_total 8`,
 		`sovereign_store_updates_total 16`,
 		`sovereign_store_written_bytes_total 99`,
+		`sovereign_store_log_bytes_total 77`,
+		`sovereign_store_checkpoints_total 1`,
+		`sovereign_store_commit_seconds_bucket{le="0.1"} 5`,
+		`sovereign_store_commit_seconds_bucket{le="1"} 7`,
+		`sovereign_store_commit_seconds_bucket{le="+Inf"} 8`,
+		`sovereign_store_commit_seconds_sum 3.5`,
 	} {
 		if !strings.Contains(got, line+"\n") {
 			t.Errorf("missing: %s", line)

@@ -22,6 +22,11 @@ func counter(name, help string, labels ...string) metric {
 	return define(prometheus.CounterValue, name, help, labels)
 }
 
+// histogram is put by sink.histogram, and its kind is not asked for.
+func histogram(name, help string) metric {
+	return define(prometheus.UntypedValue, name, help, nil)
+}
+
 func define(kind prometheus.ValueType, name, help string, labels []string) metric {
 	name = "sovereign_" + name
 	m := metric{name: name, help: help, kind: kind, labels: labels, desc: prometheus.NewDesc(name, help, labels, nil)}
@@ -54,6 +59,10 @@ var (
 	storeCommits = counter("store_commits_total", "Commits: each one durable write of all updates that waited for it.")
 	storeUpdates = counter("store_updates_total", "Updates committed. Divided by the commits, how many share one.")
 	storeWritten = counter("store_written_bytes_total", "Bytes of keys and values that updates wrote.")
+	storeLogged  = counter("store_log_bytes_total", "Bytes written to the log in front of mailbox.db.")
+	storeMoves   = counter("store_checkpoints_total", "Moves of that log into mailbox.db.")
+	storeTimes   = histogram("store_commit_seconds", "Time until a commit was durable, without the wait for its turn.")
+	storeSizes   = histogram("store_commit_updates", "Updates in a commit.")
 	storeFile    = gauge("store_file_bytes", "Size of mailbox.db.")
 	storeFree    = gauge("store_free_bytes", "Of these, free for what comes next.")
 

@@ -29,4 +29,16 @@ type Store struct {
 	Commits   uint64
 	Updates   uint64 // transactions; divided by Commits, how many share one
 	Bytes     uint64 // keys and values that they wrote
+	LogBytes  uint64 // written to the log in front of mailbox.db
+	Moves     uint64 // checkpoints: moves of that log into mailbox.db
+
+	CommitTimes Distribution // seconds
+	CommitSizes Distribution // updates
+}
+
+// A Distribution is how many values were at most each of its bounds.
+type Distribution struct {
+	Bounds []float64 // ascending
+	Counts []uint64  // between two bounds; one more for what is above all
+	Sum    float64
 }

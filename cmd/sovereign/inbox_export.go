@@ -106,7 +106,8 @@ func newInboxImport(s *shared) *cobra.Command {
 state, under a new id; the old one is kept in the header imported-id. A message that was
 CLAIMED comes in as PARKED, since nobody here knows how that attempt ends. What was due
 or to expire at a time still is; ended messages are kept from now on; charges and
-receipts do not come along. The recipients must be declared, and their inboxes have room.
+receipts do not come along. The recipients must be declared, and their inboxes have
+room.
 
 It is durable line by line: at the first that is refused it stops, and says from which
 line on to repeat it.`,

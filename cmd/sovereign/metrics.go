@@ -67,7 +67,8 @@ func storeFor(db *bolt.DB) func() metrics.Store {
 	return func() metrics.Store {
 		s := db.Stats()
 		return metrics.Store{FileBytes: s.FileSize, FreeBytes: int64(s.FreePages) * int64(s.PageSize),
-			Commits: s.Commits, Updates: s.Functions, Bytes: s.Bytes}
+			Commits: s.Commits, Updates: s.Functions, Bytes: s.Bytes, LogBytes: s.LogBytes, Moves: s.Checkpoints,
+			CommitTimes: metrics.Distribution(s.CommitTimes), CommitSizes: metrics.Distribution(s.CommitSizes)}
 	}
 }
 

@@ -48,8 +48,8 @@ stages with --id and --token of its claim.
 With --batch the messages are the lines of FILE, each a JSON object with the names of
 the flags: {"to": "resize", "body": "a.png", "subject": …, "from", "headers", "key",
 "key_ttl", "delay", "at", "priority", "group", "ttl"}; a body that is no text is
-{"base64": "…"}, and "to" is ACTOR unless given. All are sent at one moment or, where one
-is refused, none; at most 10,000 messages, which together make 8 MiB of lines.
+{"base64": "…"}, and "to" is ACTOR unless given. All are sent at one moment or, where
+one is refused, none; at most 10,000 messages, which together make 8 MiB of lines.
 
 With --wait the result is printed once the message has ended; the exit status is 0
 for DONE, 1 for DEAD, PARKED, a message that is gone, or a timeout.`,

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"time"
 
 	bbolt "go.etcd.io/bbolt"
 
@@ -132,9 +133,12 @@ func (db *DB) runOnce(calls []*call) error {
 	if !b.changed {
 		return nil
 	}
+	began := time.Now()
 	if err := db.commit(b); err != nil {
 		return err
 	}
+	db.stats.times.count(time.Since(began).Seconds(), &timeBounds)
+	db.stats.sizes.count(float64(b.done), &sizeBounds)
 	db.stats.commits.Add(1)
 	db.stats.functions.Add(uint64(b.done))
 	db.stats.bytes.Add(uint64(b.bytes))
