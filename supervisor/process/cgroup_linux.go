@@ -342,7 +342,7 @@ func unpopulated(fd int) bool {
 // no thread: a change of cgroup.events wakes Go's poller, and is read again.
 func (l *leaf) waitEmpty(ctx context.Context) error {
 	f, err := os.Open(filepath.Join(l.path, "cgroup.events"))
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) {
 		return nil
 	}
 	if err != nil {
@@ -366,10 +366,15 @@ func (l *leaf) waitEmpty(ctx context.Context) error {
 }
 
 // kill sends SIGKILL to all in the leaf at once, also to what is being forked.
-// Linux before 5.14 has no cgroup.kill: then it fails with fs.ErrNotExist.
+// Linux before 5.14 has no cgroup.kill: then it fails with fs.ErrNotExist. A leaf that
+// another supervisor has removed meanwhile was empty.
 func (l *leaf) kill() error {
 	l.killed.Store(true)
-	return l.write("cgroup.kill", "1")
+	err := l.write("cgroup.kill", "1")
+	if errors.Is(err, unix.ENODEV) {
+		return nil
+	}
+	return err
 }
 
 // pids are the processes in the leaf and in the cgroups below it.
