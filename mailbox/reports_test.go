@@ -385,7 +385,7 @@ func TestSweep_ExpiriesAloneEndDead(t *testing.T) {
 	}
 }
 
-// Mistakes 7 and 8, report 4.7 #72: after a step of the wall clock, forward or back,
+// Mistakes 7 and 8, I1, report 4.7 #72: after a step of the wall clock, forward or back,
 // everything fired or nothing ever did. With five delayed and three leased messages,
 // and a step of an hour either way: no lease and no claim ends early or late, tokens
 // and renewals are as before, and each delayed message comes exactly once, when the

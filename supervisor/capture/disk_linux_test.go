@@ -14,7 +14,7 @@ import (
 	"github.com/sovereign-run/sovereign/supervisor/capture"
 )
 
-// G1: a disk that hangs, here a FIFO that nobody opens in the place of the file,
+// G1, G2: a disk that hangs, here a FIFO that nobody opens in the place of the file,
 // holds a child up for no longer than MaxBlock, once. What is lost is counted.
 // Remove the bound of the wait and this hangs.
 func TestLog_HungDiskDoesNotBlockTheChild(t *testing.T) {
