@@ -10,7 +10,8 @@ import (
 )
 
 // Every property of the contract is named in docs/guarantees.md, every test and
-// script named there exists, and every report listed there is named by a test.
+// script named there exists, and every report and case listed there is named by a test;
+// a case by each test of its row.
 func TestGuarantees_NameEveryProperty(t *testing.T) {
 	contract, err := os.ReadFile("../docs/contract.md")
 	if err != nil {
@@ -36,8 +37,8 @@ func TestGuarantees_NameEveryProperty(t *testing.T) {
 		}
 	}
 
-	names := map[string]bool{}
-	declared := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)`)
+	names := map[string]string{} // the comment of each test
+	declared := regexp.MustCompile(`(?m)((?:^//.*\n)*)^func ((?:Test|Fuzz)\w+)`)
 	var comments strings.Builder // of all tests, with their line ends taken out
 	unfold := strings.NewReplacer("\n// ", " ", "\n# ", " ")
 	err = filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
@@ -47,7 +48,7 @@ func TestGuarantees_NameEveryProperty(t *testing.T) {
 		text, err := os.ReadFile(path)
 		comments.WriteString(unfold.Replace(string(text)))
 		for _, m := range declared.FindAllSubmatch(text, -1) {
-			names[string(m[1])] = true
+			names[string(m[2])] += " " + string(m[1])
 		}
 		return err
 	})
@@ -55,13 +56,28 @@ func TestGuarantees_NameEveryProperty(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range regexp.MustCompile("`\\w+\\.((?:Test|Fuzz)\\w+)`").FindAllStringSubmatch(string(page), -1) {
-		if !names[m[1]] {
+		if names[m[1]] == "" {
 			t.Errorf("docs/guarantees.md names %s, and there is no such test", m[1])
 		}
 	}
 	for _, m := range regexp.MustCompile(`(?m)^\| (4\.\d #\d+) \|`).FindAllStringSubmatch(string(page), -1) {
 		if !regexp.MustCompile(regexp.QuoteMeta(m[1]) + `\b`).MatchString(comments.String()) {
 			t.Errorf("docs/guarantees.md lists report %s, and no test names it", m[1])
+		}
+	}
+	for _, row := range regexp.MustCompile(`(?m)^\| ([A-L]\d+) \|(.*)$`).FindAllStringSubmatch(string(page), -1) {
+		named := regexp.MustCompile(`\b` + row[1] + `\b`)
+		for _, m := range regexp.MustCompile("`\\w+\\.(Test\\w+)`").FindAllStringSubmatch(row[2], -1) {
+			if !named.MatchString(names[m[1]]) {
+				t.Errorf("docs/guarantees.md: %s is held by %s, which does not name it", row[1], m[1])
+			}
+		}
+		_, after, _ := strings.Cut(row[2], "script")
+		for _, m := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(after, -1) {
+			text, err := os.ReadFile(filepath.Join("../cmd/sovereign/testdata/script", m[1]+".txtar"))
+			if err != nil || !named.Match(text) {
+				t.Errorf("docs/guarantees.md: %s is held by script %s, which does not name it: %v", row[1], m[1], err)
+			}
 		}
 	}
 	for line := range strings.Lines(string(page)) {
