@@ -104,15 +104,12 @@ type Lease struct {
 
 // Status returns the actors, in the order of the file. It never waits.
 func (sup *Supervisor) Status() []ActorStatus {
-	paused := map[string]bool{}
-	for _, a := range sup.box.Actors() {
-		paused[a.Name] = a.Paused
-	}
 	now := time.Now()
 	fleet := sup.actors()
 	out := make([]ActorStatus, 0, len(fleet))
 	for _, a := range fleet {
-		st := ActorStatus{Actor: a.name(), Mode: a.def.spec.Mode, Paused: paused[a.name()]}
+		onRecord, _ := sup.box.Actor(a.name()) // one that is not was not paused
+		st := ActorStatus{Actor: a.name(), Mode: a.def.spec.Mode, Paused: onRecord.Paused}
 		worst := state(0)
 		for _, s := range a.all() {
 			v := s.seen.Load()

@@ -113,12 +113,13 @@ func blocked(actors []config.Actor, onRecord []mailbox.Actor, running []supervis
 		}
 		waiting[a.Actor] = slices.ContainsFunc(a.Slots, func(s supervisor.SlotStatus) bool { return s.State == protocol.SlotWaiting })
 	}
-	for range actors { // as often as the longest chain can be
+	for found := true; found; { // once for each link of the longest chain
+		found = false
 		for i := range actors {
 			a := &actors[i]
 			for _, first := range a.After {
 				if out[a.Name] == "" && waiting[a.Name] && out[first] != "" && out[first] != string(protocol.ActorPaused) {
-					out[a.Name] = "waiting for " + first
+					out[a.Name], found = "waiting for "+first, true
 				}
 			}
 		}

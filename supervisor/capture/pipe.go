@@ -31,30 +31,13 @@ type pipe struct {
 // newPipe makes a pipe; its reader runs until every writer has closed it, or
 // until drain.
 func newPipe(sink func([]byte), end func()) (childEnd *os.File, p *pipe, err error) {
-	r, w, err := os.Pipe()
+	r, w, err := openPipe()
 	if err != nil {
-		return nil, nil, err
-	}
-	// The child expects a blocking descriptor. Our end is an open file of its own
-	// and stays non-blocking.
-	if err := setBlocking(w); err != nil {
-		r.Close()
-		w.Close()
 		return nil, nil, err
 	}
 	p = &pipe{r: r, sink: sink, end: end, done: make(chan struct{})}
 	go p.run() // ends with the pipe; done says so
 	return w, p, nil
-}
-
-func setBlocking(f *os.File) error {
-	conn, err := f.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var setErr error
-	err = conn.Control(func(fd uintptr) { setErr = syscall.SetNonblock(int(fd), false) })
-	return errors.Join(err, setErr)
 }
 
 func (p *pipe) run() {

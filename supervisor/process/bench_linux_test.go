@@ -1,6 +1,7 @@
 package process_test
 
 import (
+	"os"
 	"syscall"
 	"testing"
 
@@ -47,4 +48,31 @@ func BenchmarkSpawn(b *testing.B) {
 			}
 		})
 	}
+	// As many descriptors as a thousand actors need: it is to cost what it costs
+	// without them.
+	var open []*os.File
+	for range 4000 {
+		f, err := os.Open(os.DevNull)
+		if err != nil {
+			b.Fatal(err)
+		}
+		open = append(open, f)
+	}
+	defer func() {
+		for _, f := range open {
+			f.Close()
+		}
+	}()
+	b.Run("with 4000 descriptors", func(b *testing.B) {
+		for b.Loop() {
+			p, err := h.Start(b.Context(), process.Spec{Argv: []string{"/bin/true"}, Umask: -1})
+			if err != nil {
+				b.Fatal(err)
+			}
+			<-p.Exited()
+			if err := p.KillTree(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }

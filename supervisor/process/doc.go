@@ -3,7 +3,8 @@
 //
 // A [Host] is the operating system's side of a supervisor. It owns one OS thread
 // that makes every child, for the parent-death signal is bound to the thread
-// that forked (golang/go#27505), and one goroutine that reaps. A [Process] is
+// that forked (golang/go#27505), with few descriptors of its own, so that a start
+// costs the same whatever the program has open; and one goroutine that reaps. A [Process] is
 // one child with its tree: every process that descends from it.
 //
 //	Start ──► fork+exec on the spawner thread ──► registered ──► running

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"sync"
@@ -13,20 +14,63 @@ import (
 // (golang/go#27505), so it must be locked and must never end while a child lives.
 // It has a working directory and a umask of its own, and an empty signal mask,
 // which children inherit.
+//
+// It has a descriptor table of its own, too, see handover: a child starts with a copy
+// of its parent's, and closes in its exec what it must not have, which would make each
+// start as dear as there are descriptors open. What runs on the thread uses only bare
+// system calls, and no number of a descriptor that it was not given.
 type spawner struct {
 	umask int // what the program was started with
+	given *handover
+	turn  chan struct{} // holds one: whoever has taken it may give descriptors and work
 	work  chan func()
 	wg    sync.WaitGroup
 }
 
 func newSpawner() (*spawner, error) {
-	s := &spawner{work: make(chan func())}
+	s := &spawner{work: make(chan func()), turn: make(chan struct{}, 1)}
+	s.turn <- struct{}{}
+	var err error
+	if s.given, err = newHandover(); err != nil {
+		return nil, err
+	}
 	ready := make(chan error)
 	s.wg.Go(func() { s.lock(ready) })
 	if err := <-ready; err != nil {
+		s.given.close()
 		return nil, err
 	}
 	return s, nil
+}
+
+// do runs f on the thread, with the thread's numbers of the program's descriptors fds,
+// which are closed afterwards, and returns when it has. Its error is ctx's, where that
+// ended before f's turn had come, or that of handing over, and then f was not run.
+func (s *spawner) do(ctx context.Context, fds []int, f func(fds []int)) error {
+	select {
+	case <-s.turn:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	done := make(chan error)
+	err := s.given.send(fds)
+	if err == nil {
+		s.work <- func() {
+			got, err := s.given.receive(len(fds))
+			if err == nil {
+				f(got)
+			}
+			for _, fd := range got {
+				unix.Close(fd)
+			}
+			done <- err
+		}
+	}
+	s.turn <- struct{}{} // in the order of the messages comes the work
+	if err != nil {
+		return err
+	}
+	return <-done
 }
 
 // lock finds a thread that is not the main one. Orphans are adopted by the main
@@ -56,6 +100,10 @@ func (s *spawner) run(ready chan<- error) {
 		ready <- fmt.Errorf("clear the signal mask of the spawner thread: %w", err)
 		return
 	}
+	if err := s.given.part(); err != nil {
+		ready <- err
+		return
+	}
 	ready <- nil
 	for f := range s.work {
 		f()
@@ -66,4 +114,5 @@ func (s *spawner) run(ready chan<- error) {
 func (s *spawner) stop() {
 	close(s.work)
 	s.wg.Wait()
+	s.given.close()
 }

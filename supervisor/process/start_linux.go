@@ -54,17 +54,30 @@ func (h *Host) beginFork() error {
 // startIn forks on the spawner thread, and again while the program is being
 // written.
 func (h *Host) startIn(ctx context.Context, s Spec, path string, l *leaf) (*Process, error) {
+	fds, err := h.files(s)
+	if err == nil {
+		err = s.giveStreams()
+	}
+	if err != nil {
+		return nil, explain(s, path, errnoOf(err), err)
+	}
+	streams := len(fds)
+	if l != nil {
+		fds = append(fds, l.fd)
+	}
 	for try := 0; ; try++ {
 		var p *Process
-		var err error
-		done := make(chan struct{})
-		select {
-		case h.thread.work <- func() { defer close(done); p, err = h.fork(s, path, l) }:
-			<-done
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		var forkErr, untraced error
+		err := h.thread.do(ctx, fds, func(fds []int) {
+			p, untraced, forkErr = h.fork(s, path, fds[:streams], l, fds[streams:])
+		})
+		if err != nil && ctx.Err() != nil {
+			return nil, err
 		}
-		if err == nil {
+		if untraced != nil {
+			h.log.Warn("limit of open files is set a moment after start", "cause", untraced)
+		}
+		if err = errors.Join(err, forkErr); err == nil {
 			return p, nil
 		}
 		errno := errnoOf(err)
@@ -81,15 +94,13 @@ func (h *Host) startIn(ctx context.Context, s Spec, path string, l *leaf) (*Proc
 }
 
 // fork runs on the spawner thread. From before the clone until the child is
-// registered the reaper leaves unknown children alone.
-func (h *Host) fork(s Spec, path string, l *leaf) (*Process, error) {
-	files, err := h.files(s)
-	if err != nil {
-		return nil, err
-	}
-	attr := &syscall.ProcAttr{Dir: s.Dir, Env: s.Env, Files: files, Sys: h.sysProcAttr(s, l)}
-	if err := s.giveStreams(); err != nil {
-		return nil, err
+// registered the reaper leaves unknown children alone. streams are the thread's
+// numbers of the child's descriptors, cgroup of its cgroup's folder, where it has one;
+// untraced is why the child could not be traced, where it was to be.
+func (h *Host) fork(s Spec, path string, streams []int, l *leaf, cgroup []int) (_ *Process, untraced, _ error) {
+	attr := &syscall.ProcAttr{Dir: s.Dir, Env: s.Env, Sys: h.sysProcAttr(s, cgroup)}
+	for _, fd := range streams {
+		attr.Files = append(attr.Files, uintptr(fd))
 	}
 	if s.Umask >= 0 {
 		unix.Umask(s.Umask)
@@ -103,8 +114,7 @@ func (h *Host) fork(s Spec, path string, l *leaf) (*Process, error) {
 	if errors.Is(err, unix.EPERM) && attr.Sys.Ptrace {
 		// Tracing is forbidden here (kernel.yama.ptrace_scope=3, seccomp), or
 		// something else is; the second try tells.
-		h.log.Warn("limit of open files is set a moment after start", "cause", err)
-		attr.Sys.Ptrace = false
+		attr.Sys.Ptrace, untraced = false, err
 		pid, err = syscall.ForkExec(path, s.Argv, attr)
 	}
 	if err == nil && s.NoFile > 0 {
@@ -132,25 +142,25 @@ func (h *Host) fork(s Spec, path string, l *leaf) (*Process, error) {
 		h.skipped = false
 		h.wakeLocked()
 	}
-	return p, err
+	return p, untraced, err
 }
 
 // files are the child's descriptors: index is number. Everything else is
 // close-on-exec. They are made blocking, which programs expect, and ends made by
 // os.Pipe are not.
-func (h *Host) files(s Spec) ([]uintptr, error) {
+func (h *Host) files(s Spec) ([]int, error) {
 	ends := []*os.File{s.Stdin, s.Stdout, s.Stderr}
 	if s.Channel != nil {
 		ends = append(ends, s.Channel)
 	}
-	files := make([]uintptr, len(ends))
+	files := make([]int, len(ends))
 	for i, f := range ends {
 		if f == nil {
 			files[i] = rawFd(h.null)
 			continue
 		}
 		files[i] = rawFd(f)
-		if err := unix.SetNonblock(int(files[i]), false); err != nil {
+		if err := unix.SetNonblock(files[i], false); err != nil {
 			return nil, fmt.Errorf("descriptor %d for the child: %w", i, err)
 		}
 	}
@@ -158,15 +168,15 @@ func (h *Host) files(s Spec) ([]uintptr, error) {
 }
 
 // rawFd is f's descriptor, -1 when it is closed. f.Fd() has effects on f.
-func rawFd(f *os.File) uintptr {
-	fd := ^uintptr(0)
+func rawFd(f *os.File) int {
+	fd := -1
 	if conn, err := f.SyscallConn(); err == nil {
-		conn.Control(func(n uintptr) { fd = n })
+		conn.Control(func(n uintptr) { fd = int(n) })
 	}
 	return fd
 }
 
-func (h *Host) sysProcAttr(s Spec, l *leaf) *syscall.SysProcAttr {
+func (h *Host) sysProcAttr(s Spec, cgroup []int) *syscall.SysProcAttr {
 	sys := &syscall.SysProcAttr{
 		Setsid:    true, // no controlling terminal, and a group of its own
 		Pdeathsig: syscall.SIGKILL,
@@ -175,8 +185,8 @@ func (h *Host) sysProcAttr(s Spec, l *leaf) *syscall.SysProcAttr {
 	if c := s.Credential; c != nil && !c.own() {
 		sys.Credential = &syscall.Credential{Uid: c.UID, Gid: c.GID, Groups: c.Groups}
 	}
-	if l != nil {
-		sys.UseCgroupFD, sys.CgroupFD = true, l.fd
+	if len(cgroup) > 0 {
+		sys.UseCgroupFD, sys.CgroupFD = true, cgroup[0]
 	}
 	return sys
 }
@@ -197,7 +207,7 @@ func (s Spec) giveStreams() error {
 			continue
 		}
 		var st unix.Stat_t
-		fd := int(rawFd(f))
+		fd := rawFd(f)
 		if unix.Fstat(fd, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFIFO {
 			continue
 		}
@@ -264,19 +274,21 @@ func (h *Host) exec(path string, argv, env []string, keep []uintptr) error {
 		return err
 	}
 	defer h.forks.Done()
-	done := make(chan error)
-	h.thread.work <- func() { done <- h.execHere(path, argv, env, keep) }
-	return <-done
+	fds := make([]int, len(keep))
+	for i, fd := range keep {
+		fds[i] = int(fd)
+	}
+	var failed error
+	err := h.thread.do(context.Background(), fds, func(got []int) { failed = h.execHere(path, argv, env, got, fds) })
+	return errors.Join(err, failed)
 }
 
-// execHere runs on the spawner thread, so no child of ours is made meanwhile
-// that could inherit keep.
-func (h *Host) execHere(path string, argv, env []string, keep []uintptr) error {
-	for _, fd := range keep {
-		if _, err := unix.FcntlInt(fd, unix.F_SETFD, 0); err != nil {
-			return fmt.Errorf("keep descriptor %d: %w", fd, err)
-		}
-		defer unix.CloseOnExec(int(fd))
+// execHere runs on the spawner thread, so no child of ours is made meanwhile that
+// could inherit what is kept. got, the thread's numbers of it, are moved to those that
+// it has in the program, by which the next one knows it.
+func (h *Host) execHere(path string, argv, env []string, got, keep []int) error {
+	if err := place(got, keep); err != nil {
+		return fmt.Errorf("keep descriptors: %w", err)
 	}
 	ignore(h.ignored)
 	defer handle(h.ignored)

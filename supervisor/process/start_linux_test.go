@@ -285,7 +285,8 @@ func init() {
 		s.check(busy.Close())
 		s.startsAgain(busy.Name())
 
-		// Out of descriptors: said so, temporary, and over when there are some.
+		// The program is out of descriptors: a child is made on a thread that has its
+		// own. With none there either: said so, temporary, and over when there are some.
 		var old unix.Rlimit
 		s.check(unix.Getrlimit(unix.RLIMIT_NOFILE, &old))
 		s.check(syscall.Setrlimit(unix.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 40, Max: old.Max}))
@@ -297,14 +298,19 @@ func init() {
 			}
 			held = append(held, f)
 		}
+		made := s.start(process.Spec{Argv: []string{"/bin/true"}, Umask: -1})
+		<-made.Exited()
+		s.check(syscall.Setrlimit(unix.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 4, Max: old.Max}))
 		_, err = s.Start(s.ctx, process.Spec{Argv: []string{"/bin/true"}, Umask: -1})
 		se, ok := errors.AsType[*process.StartError](err)
 		if !ok || se.Errno != syscall.EMFILE || !se.Temporary() {
 			s.fail("without descriptors: %v", err)
 		}
+		s.check(syscall.Setrlimit(unix.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 40, Max: old.Max}))
 		for _, f := range held {
 			f.Close()
 		}
+		s.check(made.KillTree(s.ctx))
 		s.startsAgain("/bin/true")
 		if len(children()) != 0 {
 			s.fail("children left: %v", children())
