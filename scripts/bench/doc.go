@@ -8,13 +8,14 @@
 //	redelivery  from a child's SIGKILL to its message running again
 //	idle        memory, threads and CPU of a supervisor with 1, 100 and 1000 idle
 //	            actors; the time to start and stop them all, and to restart one
+//	supervisors the same children under this supervisor, supervisord, runit and s6
 //	tasks       one /bin/true a message, beside a bare loop of start and wait
 //	cost        system calls of the supervisor for each message, by strace
 //	large       what grows with 100,000 and 1,000,000 waiting messages: the start
 //	            after a SIGKILL, verify, backup beside traffic
 //
-// Redis and beanstalkd come from Debian (apt-get install redis-server beanstalkd)
-// and are left out, with a word, where they are not installed. Rounds of all
+// The others come from Debian (apt-get install redis-server beanstalkd supervisor
+// runit s6) and are left out, with a word, where they are not installed. Rounds of all
 // systems take turns, and each figure is a median with the lowest and the highest:
 // on a busy machine compare within one table only.
 package main

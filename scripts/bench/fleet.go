@@ -37,6 +37,17 @@ const patience = time.Minute
 // launch starts a supervisor of the actors, YAML below `actors:`, in dir. Their
 // commands find the FIFO's path in $UP.
 func (b *bench) launch(dir, actors string, flags ...string) (*fleet, error) {
+	file := filepath.Join(dir, "actors.yaml")
+	text := "version: 1\ndefaults: {env: {UP: " + filepath.Join(dir, "up") + "}}\nactors:\n" + actors
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		return nil, err
+	}
+	return launchProgram(dir, append([]string{b.sovereign, "run", file}, flags...))
+}
+
+// launchProgram starts any supervisor, in dir, whose children write to the FIFO "up"
+// there.
+func launchProgram(dir string, argv []string) (*fleet, error) {
 	path := filepath.Join(dir, "up")
 	if err := syscall.Mkfifo(path, 0o600); err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, err
@@ -46,18 +57,14 @@ func (b *bench) launch(dir, actors string, flags ...string) (*fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	file := filepath.Join(dir, "actors.yaml")
-	if err := os.WriteFile(file, []byte("version: 1\ndefaults: {env: {UP: "+path+"}}\nactors:\n"+actors), 0o600); err != nil {
-		return nil, err
-	}
 	log, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, fifo.Close())
 	}
 	defer log.Close()
 	f := &fleet{dir: dir, fifo: fifo, lines: make(chan line, 1<<16), ended: make(chan struct{})}
-	f.cmd = exec.Command(b.sovereign, append([]string{"run", file}, flags...)...)
-	f.cmd.Stdout, f.cmd.Stderr = log, log
+	f.cmd = exec.Command(argv[0], argv[1:]...)
+	f.cmd.Dir, f.cmd.Stdout, f.cmd.Stderr = dir, log, log
 	go f.read() // until stop closes the FIFO
 	f.started = time.Now()
 	if err := f.cmd.Start(); err != nil {
