@@ -73,7 +73,7 @@ func (run *Run) drive(ctx context.Context, period time.Duration) (e Evidence, er
 	if err := run.disturb(ctx, period); err != nil {
 		return e, err
 	}
-	if err := run.drain(ctx); err != nil {
+	if err := run.drain(ctx, limit+2*period); err != nil {
 		return e, err
 	}
 	return run.read(ctx)
@@ -304,8 +304,9 @@ func (run *Run) change(ctx context.Context, as, method, state string, pick int) 
 }
 
 // drain lets everything come to its end: nothing is stopped or paused any more, and
-// a supervisor works until there is nothing to do.
-func (run *Run) drain(ctx context.Context) error {
+// a supervisor works until there is nothing to do, for within at most: on a busy
+// machine more may have been sent than could be done meanwhile.
+func (run *Run) drain(ctx context.Context, within time.Duration) error {
 	run.thaw()
 	run.thaws.Wait()
 	if err := run.asking.Wait(); err != nil {
@@ -322,7 +323,7 @@ func (run *Run) drain(ctx context.Context) error {
 	if err := run.raise(true, "--drain"); err != nil {
 		return err
 	}
-	if err := run.supervisor.ended(ctx); err != nil {
+	if err := run.supervisor.ended(ctx, within); err != nil {
 		return fmt.Errorf("not everything was worked on: %w", err)
 	}
 	// 1 says that a message was given up, which is as it should be.

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// limit is how long a supervisor may take to come up, to end in order, or to drain.
+// limit is how long a supervisor may take to come up, or to end in order.
 const limit = 3 * time.Minute
 
 // A Supervisor is one `sovereign run`.
@@ -104,8 +104,8 @@ func (s *Supervisor) kill() {
 }
 
 // ended waits for its end.
-func (s *Supervisor) ended(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+func (s *Supervisor) ended(ctx context.Context, within time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	select {
 	case <-s.done:
@@ -120,7 +120,7 @@ func (s *Supervisor) term(ctx context.Context) error {
 	if err := s.proc.Signal(syscall.SIGTERM); err != nil {
 		return fmt.Errorf("end the supervisor: %w", err)
 	}
-	if err := s.ended(ctx); err != nil {
+	if err := s.ended(ctx, limit); err != nil {
 		return err
 	}
 	if s.err != nil {
