@@ -22,10 +22,10 @@ func (b *Box) ReadyEntries() (n int) {
 	defer b.index.mu.Unlock()
 	for _, q := range b.index.queues {
 		for _, l := range q.levels {
-			n += len(l.ids)
+			n += len(l.ids.all)
 		}
 	}
-	return n + len(b.index.due)
+	return n + len(b.index.due.all)
 }
 
 // Waiting returns how many claims wait for a message of actor.
@@ -40,7 +40,7 @@ func (b *Box) Waiting(actor string) int {
 func (b *Box) IndexHolds() (holds, expiries int) {
 	b.index.mu.Lock()
 	defer b.index.mu.Unlock()
-	return len(b.index.holds), len(b.index.exp)
+	return len(b.index.holds), len(b.index.exp.all)
 }
 
 var Printable = printable

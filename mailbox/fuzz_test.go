@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -194,33 +195,50 @@ func TestKeys_RoundTripAndOrder(t *testing.T) {
 	})
 }
 
-// The heap gives what the plainest search would.
+// The heap gives what the plainest search would, and those in it know their places,
+// whatever is taken out of its middle or moves within it.
 func TestHeap_IsSorted(t *testing.T) {
+	type entry struct{ key, place int }
 	rapid.Check(t, func(t *rapid.T) {
-		var h heap[ID]
-		var plain []ID
-		for _, n := range rapid.SliceOfN(rapid.IntRange(-3, 50), 0, 200).Draw(t, "steps") {
-			if n >= 0 {
-				h.push(ID(n))
-				plain = append(plain, ID(n))
-				continue
-			}
+		h := heap[*entry]{before: func(a, b *entry) bool { return a.key < b.key }, moved: func(e *entry, place int) { e.place = place }}
+		var plain []*entry
+		for range rapid.IntRange(0, 200).Draw(t, "steps") {
+			key := rapid.IntRange(0, 50).Draw(t, "key")
+			what := rapid.SampledFrom([]string{"push", "push", "pop", "remove", "fix"}).Draw(t, "what")
 			if len(plain) == 0 {
-				continue
+				what = "push"
 			}
-			first := 0
-			for i := range plain {
-				if plain[i] < plain[first] {
-					first = i
+			switch what {
+			case "push":
+				e := &entry{key: key, place: -1}
+				h.push(e)
+				plain = append(plain, e)
+			case "fix":
+				e := plain[key%len(plain)]
+				e.key = key
+				h.fix(e.place)
+			case "remove":
+				e := plain[key%len(plain)]
+				if got := h.remove(e.place); got != e || e.place != -1 {
+					t.Fatalf("removed %+v, want %+v", got, e)
+				}
+				plain = slices.Delete(plain, key%len(plain), key%len(plain)+1)
+			case "pop":
+				least := slices.MinFunc(plain, func(a, b *entry) int { return a.key - b.key })
+				got := h.pop()
+				if got.key != least.key || got.place != -1 {
+					t.Fatalf("got %+v, want %+v", got, least)
+				}
+				plain = slices.DeleteFunc(plain, func(e *entry) bool { return e == got })
+			}
+			if len(h.all) != len(plain) {
+				t.Fatal(len(h.all), len(plain))
+			}
+			for i, e := range h.all {
+				if e.place != i {
+					t.Fatalf("the one at place %d believes it is at %d", i, e.place)
 				}
 			}
-			if got := h.pop(); got != plain[first] {
-				t.Fatalf("got %d, want %d", got, plain[first])
-			}
-			plain = append(plain[:first], plain[first+1:]...)
-		}
-		if len(h) != len(plain) {
-			t.Fatal(len(h), len(plain))
 		}
 	})
 }

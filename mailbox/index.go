@@ -1,7 +1,6 @@
 package mailbox
 
 import (
-	stdheap "container/heap"
 	"slices"
 	"sync"
 	"time"
@@ -23,7 +22,7 @@ type index struct {
 
 	due      heap[dueEntry] // NEW messages that wait for their time
 	dueWake  chan struct{}  // closed and replaced when the earliest due time changes
-	exp      expiries       // holds that something must be done about, by when
+	exp      heap[*hold]    // holds that something must be done about, by when
 	expWake  chan struct{}  // closed and replaced when the earliest expiry changes
 	holds    map[ID]*hold   // claims that are held
 	byHolder map[fence.Process]map[ID]struct{}
@@ -77,7 +76,10 @@ func (h *hold) wakeAt() fence.Instant {
 
 func newIndex(need func() (done func())) *index {
 	return &index{need: need, queues: map[string]*queue{}, holds: map[ID]*hold{}, byHolder: map[fence.Process]map[ID]struct{}{}, withheld: map[fence.Process]struct{}{},
-		dueWake: make(chan struct{}), expWake: make(chan struct{})}
+		due: heap[dueEntry]{before: dueEntry.before}, dueWake: make(chan struct{}),
+		// A hold knows its place, so that an ended claim leaves nothing behind.
+		exp:     heap[*hold]{before: func(a, b *hold) bool { return a.at < b.at }, moved: func(h *hold, place int) { h.place = place }},
+		expWake: make(chan struct{})}
 }
 
 func (x *index) isLoaded() bool {
@@ -107,7 +109,7 @@ func (x *index) push(actor string, id ID, priority int, dueAt, now time.Time) {
 
 func (x *index) pushLocked(actor string, id ID, priority int, dueAt, now time.Time) {
 	if dueAt.After(now) {
-		first := len(x.due) == 0 || dueAt.UnixNano() < x.due[0].at
+		first := len(x.due.all) == 0 || dueAt.UnixNano() < x.due.all[0].at
 		x.due.push(dueEntry{at: dueAt.UnixNano(), id: id, actor: actor, priority: priority})
 		if first {
 			close(x.dueWake)
@@ -122,7 +124,7 @@ func (x *index) pushLocked(actor string, id ID, priority int, dueAt, now time.Ti
 func (q *queue) add(id ID, priority int) {
 	i, found := slices.BinarySearchFunc(q.levels, priority, func(l level, p int) int { return p - l.priority })
 	if !found {
-		q.levels = slices.Insert(q.levels, i, level{priority: priority})
+		q.levels = slices.Insert(q.levels, i, level{priority: priority, ids: heap[ID]{before: func(a, b ID) bool { return a < b }}})
 	}
 	q.levels[i].ids.push(id)
 	q.wake()
@@ -140,7 +142,7 @@ func (q *queue) wake() {
 
 func (q *queue) empty() bool {
 	for i := range q.levels {
-		if len(q.levels[i].ids) > 0 {
+		if len(q.levels[i].ids.all) > 0 {
 			return false
 		}
 	}
@@ -156,7 +158,7 @@ func (x *index) take(actor string, wait bool) (id ID, priority int, ok bool, aga
 	q := x.queue(actor)
 	if !q.paused {
 		for i := range q.levels {
-			if len(q.levels[i].ids) > 0 {
+			if len(q.levels[i].ids.all) > 0 {
 				return q.levels[i].ids.pop(), q.levels[i].priority, true, nil
 			}
 		}
@@ -197,12 +199,12 @@ func (x *index) pause(actor string, paused bool) {
 func (x *index) popDue(now time.Time) (next time.Time, changed <-chan struct{}) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for len(x.due) > 0 && x.due[0].at <= now.UnixNano() {
+	for len(x.due.all) > 0 && x.due.all[0].at <= now.UnixNano() {
 		e := x.due.pop()
 		x.queue(e.actor).add(e.id, e.priority)
 	}
-	if len(x.due) > 0 {
-		next = time.Unix(0, x.due[0].at)
+	if len(x.due.all) > 0 {
+		next = time.Unix(0, x.due.all[0].at)
 	}
 	return next, x.dueWake
 }
@@ -241,16 +243,16 @@ func (x *index) expireAt(h *hold) {
 	}
 	switch {
 	case h.at == 0 && h.place >= 0:
-		stdheap.Remove(&x.exp, h.place)
+		x.exp.remove(h.place)
 		return
 	case h.at == 0:
 		return
 	case h.place >= 0:
-		stdheap.Fix(&x.exp, h.place)
+		x.exp.fix(h.place)
 	default:
-		stdheap.Push(&x.exp, h)
+		x.exp.push(h)
 	}
-	if x.exp[0] == h {
+	if x.exp.all[0] == h {
 		close(x.expWake)
 		x.expWake = make(chan struct{})
 	}
@@ -258,7 +260,7 @@ func (x *index) expireAt(h *hold) {
 
 // attend has the lease clock looked after while anything can expire.
 func (x *index) attend() {
-	switch waits := len(x.exp) > 0; {
+	switch waits := len(x.exp.all) > 0; {
 	case waits && x.attended == nil:
 		x.attended = x.need()
 	case !waits && x.attended != nil:
@@ -270,7 +272,7 @@ func (x *index) attend() {
 // dropLocked forgets a hold.
 func (x *index) dropLocked(h *hold) {
 	if h.place >= 0 {
-		stdheap.Remove(&x.exp, h.place)
+		x.exp.remove(h.place)
 		x.attend()
 	}
 	delete(x.holds, h.id)
@@ -345,18 +347,18 @@ func (x *index) nextExpiry() (at fence.Instant, ok bool, changed <-chan struct{}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.settleExpiries()
-	if len(x.exp) == 0 {
+	if len(x.exp.all) == 0 {
 		return 0, false, x.expWake
 	}
-	return x.exp[0].at, true, x.expWake
+	return x.exp.all[0].at, true, x.expWake
 }
 
 // settleExpiries moves renewed claims at the front of the heap to their present
 // time.
 func (x *index) settleExpiries() {
-	for len(x.exp) > 0 && x.exp[0].at != x.exp[0].wakeAt() {
-		x.exp[0].at = x.exp[0].wakeAt()
-		stdheap.Fix(&x.exp, 0)
+	for len(x.exp.all) > 0 && x.exp.all[0].at != x.exp.all[0].wakeAt() {
+		x.exp.all[0].at = x.exp.all[0].wakeAt()
+		x.exp.fix(0)
 	}
 }
 
@@ -367,10 +369,10 @@ func (x *index) expired(now fence.Instant) (manual, overdue []expiredClaim) {
 	defer x.mu.Unlock()
 	for {
 		x.settleExpiries()
-		if len(x.exp) == 0 || x.exp[0].at > now {
+		if len(x.exp.all) == 0 || x.exp.all[0].at > now {
 			return manual, overdue
 		}
-		h := stdheap.Pop(&x.exp).(*hold)
+		h := x.exp.pop()
 		x.attend()
 		c := expiredClaim{ref: Ref{ID: h.id, Token: h.token}, holder: h.holder}
 		switch {
@@ -401,9 +403,6 @@ type expiredClaim struct {
 	why    Category // of one whose process is to be ended
 }
 
-//lint:ignore U1000 heap calls it, through its constraint
-func (id ID) before(other ID) bool { return id < other }
-
 type dueEntry struct {
 	at       int64 // wall clock, ns since 1970
 	id       ID
@@ -411,31 +410,6 @@ type dueEntry struct {
 	priority int
 }
 
-//lint:ignore U1000 heap calls it, through its constraint
 func (e dueEntry) before(other dueEntry) bool {
 	return e.at < other.at || e.at == other.at && e.id < other.id
-}
-
-// expiries is a heap of holds that know their place in it, so that an ended
-// claim leaves nothing behind.
-type expiries []*hold
-
-func (h expiries) Len() int           { return len(h) }
-func (h expiries) Less(i, j int) bool { return h[i].at < h[j].at }
-func (h expiries) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].place, h[j].place = i, j
-}
-func (h *expiries) Push(v any) {
-	e := v.(*hold)
-	e.place = len(*h)
-	*h = append(*h, e)
-}
-func (h *expiries) Pop() any {
-	old := *h
-	e := old[len(old)-1]
-	old[len(old)-1] = nil
-	*h = old[:len(old)-1]
-	e.place = -1
-	return e
 }

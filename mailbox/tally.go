@@ -124,11 +124,11 @@ func (x *index) oldest() map[string]ID {
 	first := map[string]ID{}
 	for actor, q := range x.queues {
 		for _, l := range q.levels {
-			if len(l.ids) == 0 {
+			if len(l.ids.all) == 0 {
 				continue
 			}
-			if id, ok := first[actor]; !ok || l.ids[0] < id {
-				first[actor] = l.ids[0]
+			if id, ok := first[actor]; !ok || l.ids.all[0] < id {
+				first[actor] = l.ids.all[0]
 			}
 		}
 	}
