@@ -2,7 +2,6 @@ package mailbox
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
 	"sync"
@@ -57,8 +56,8 @@ func (a *actors) all() []Actor {
 func (b *Box) loadActors(ctx context.Context) error {
 	return b.store.View(ctx, func(r store.Reader) error {
 		r.Scan([]byte{spaceActor}, nil, func(k, v []byte) bool {
-			var a Actor
-			if err := json.Unmarshal(v, &a); err != nil || a.Name != string(k[1:]) {
+			a, err := decodeActor(string(k[1:]), v)
+			if err != nil {
 				b.log.Error("unreadable actor left alone", "key", string(k), "err", err)
 				return true
 			}
@@ -132,7 +131,7 @@ type actorsKey struct{}
 func (b *Box) putActors(ctx context.Context, list []Actor, evs ...Event) error {
 	err := b.store.Update(ctx, func(tx store.Tx) error {
 		for _, a := range list {
-			v, err := json.Marshal(a)
+			v, err := a.encode()
 			if err != nil {
 				return err
 			}

@@ -3,7 +3,6 @@ package mailbox
 import (
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -183,9 +182,8 @@ func (b *Box) Verify(ctx context.Context, found func(Problem)) (messages int64, 
 			}
 		}},
 		{spaceActor, func(_ store.Reader, k, v []byte) {
-			var a Actor
-			if err := json.Unmarshal(v, &a); err != nil || a.Name != string(k[1:]) {
-				problem("actor "+string(k[1:]), "its record cannot be read")
+			if _, err := decodeActor(string(k[1:]), v); err != nil {
+				problem("actor "+string(k[1:]), "%v", err)
 			}
 		}},
 		{spaceEvent, func(_ store.Reader, k, v []byte) {
