@@ -21,206 +21,125 @@ const verifyStep = 2048
 // Verify reads every record and tells found of everything that is damaged or
 // contradicts another record: content without record and the reverse, a claim
 // without token or expiry, receipts that are not one per start (P4.4), staged
-// sends without their index entry and the reverse, keys that cannot be read, counts that do not equal what they count. It changes nothing, and
-// returns the number of messages. On a store in use a message that changes
-// between two steps may be reported wrongly; a stopped store has no such.
+// sends without their index entry and the reverse, keys that cannot be read,
+// counts that do not equal what they count. It changes nothing, and returns the
+// number of messages. On a store in use a message that changes between two steps
+// may be reported wrongly; a stopped store has no such.
 func (b *Box) Verify(ctx context.Context, found func(Problem)) (messages int64, err error) {
-	counted := map[string]int64{}
-	problem := func(where, format string, args ...any) {
-		found(Problem{Where: where, What: fmt.Sprintf(format, args...)})
-	}
-	check := func(space byte, each func(r store.Reader, k, v []byte)) error {
-		from := []byte{space}
-		for from != nil {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			err := b.store.View(ctx, func(r store.Reader) error {
-				n := 0
-				next := []byte(nil)
-				r.Scan(from, nil, func(k, v []byte) bool {
-					if n == verifyStep {
-						next = append([]byte(nil), k...)
-						return false
-					}
-					n++
-					each(r, k, v)
-					return true
-				})
-				from = next
-				return nil
-			})
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-
-	record := func(open bool) func(r store.Reader, k, v []byte) {
-		return func(r store.Reader, k, v []byte) {
-			id, ok := parseIDKey(k)
-			if !ok || len(k) != 9 {
-				problem(fmt.Sprintf("key %q", k), "unreadable key")
-				return
-			}
-			messages++
-			rec, err := decodeRecord(id, v, nil)
-			if err != nil {
-				problem(id.String(), "%v", err)
-				return
-			}
-			counted[string(countKey(rec.to, rec.state))]++
-			if rec.open() != open {
-				problem(id.String(), "it is %s and lies with the wrong records", rec.state)
-			}
-			if !rec.purgeAt.IsZero() && r.Get(purgeKey(rec.purgeAt, id)) == nil {
-				problem(id.String(), "it is to be removed at %s and the index does not say so", rec.purgeAt.Format(time.RFC3339))
-			}
-			if open && r.Get(idKey(spaceClosed, id)) != nil {
-				problem(id.String(), "it has two records")
-			}
-			if r.Get(idKey(spaceContent, id)) == nil {
-				problem(id.String(), "its content is missing")
-			}
-			if rec.state == staged && r.Get(stagedKey(rec.parent, id)) == nil {
-				problem(id.String(), "it is staged under %s and the index does not say so", rec.parent.ID)
-			}
-			if rec.state == New && !rec.lapsesAt.IsZero() && r.Get(lapseKey(rec.lapsesAt, id)) == nil {
-				problem(id.String(), "its time to live is over at %s and the index does not say so", rec.lapsesAt.Format(time.RFC3339))
-			}
-			if rec.group != "" && (rec.state == New || rec.state == Claimed) {
-				b.verifyGroup(r, rec, problem)
-			}
-			if rec.state == Claimed && rec.claim.token != rec.last {
-				problem(id.String(), "its claim's token %d is not its last one, %d", rec.claim.token, rec.last)
-			}
-			b.verifyReceipts(r, rec, problem)
-		}
-	}
-	steps := []struct {
+	v := &verifier{box: b, found: found, counted: map[string]int64{}}
+	for _, s := range []struct {
 		space byte
-		each  func(r store.Reader, k, v []byte)
+		check func(r store.Reader, k, val []byte)
 	}{
-		{spaceOpen, record(true)},
-		{spaceClosed, record(false)},
-		{spaceContent, func(r store.Reader, k, v []byte) {
-			id, _ := parseIDKey(k)
-			if _, err := decodeContent(id, v); err != nil {
-				problem(id.String(), "%v", err)
-			}
-			b.verifyOwner(r, id, "content", problem)
-		}},
-		{spaceReceipt, func(r store.Reader, k, v []byte) {
-			id, attempt, ok := parseReceiptKey(k)
-			if !ok {
-				problem(fmt.Sprintf("key %q", k), "unreadable key")
-				return
-			}
-			if _, err := decodeReceipt(id, attempt, v); err != nil {
-				problem(id.String(), "%v", err)
-			}
-			if r.Get(claimKey(spacePending, Ref{ID: id})) == nil {
-				b.verifyOwner(r, id, "a receipt", problem)
-			}
-		}},
-		{spaceResult, func(r store.Reader, k, v []byte) {
-			id, _ := parseIDKey(k)
-			if _, _, err := decodeResult(id, v); err != nil {
-				problem(id.String(), "%v", err)
-			}
-			b.verifyOwner(r, id, "a result", problem)
-		}},
-		{spaceStaged, func(r store.Reader, k, _ []byte) {
-			parent, id, ok := parseStagedKey(k)
-			if !ok {
-				problem(fmt.Sprintf("key %q", k), "unreadable key")
-				return
-			}
-			if rec, err := b.get(r, id); err == nil && (rec == nil || rec.state != staged || rec.parent != parent) {
-				problem(id.String(), "the index calls it staged under %s, its record does not", parent.ID)
-			}
-		}},
-		{spacePurge, func(r store.Reader, k, _ []byte) {
-			at, id, ok := parsePurgeKey(k)
-			if !ok {
-				problem(fmt.Sprintf("key %q", k), "unreadable key")
-				return
-			}
-			if rec, err := b.get(r, id); err == nil && (rec == nil || !rec.purgeAt.Equal(at)) {
-				problem(id.String(), "the index says that it is to be removed at %s, its record does not", at.Format(time.RFC3339))
-			}
-		}},
-		{spaceLapse, func(r store.Reader, k, _ []byte) {
-			at, id, ok := parsePurgeKey(k)
-			if !ok {
-				problem(fmt.Sprintf("key %q", k), "unreadable key")
-				return
-			}
-			if rec, err := b.get(r, id); err == nil && (rec == nil || rec.state != New || !rec.lapsesAt.Equal(at)) {
-				problem(id.String(), "the index says that its time to live is over at %s, its record does not", at.Format(time.RFC3339))
-			}
-		}},
-		{spaceGroup, func(r store.Reader, k, v []byte) {
-			to, group, id, ok := parseGroupKey(k)
-			locked := ok && id == 0
-			if locked && len(v) == 8 {
-				id = ID(binary.BigEndian.Uint64(v))
-			}
-			if !ok || id == 0 {
-				problem(fmt.Sprintf("key %q", k), "unreadable key")
-				return
-			}
-			rec, err := b.get(r, id)
-			if err == nil && (rec == nil || rec.to != to || rec.group != group || rec.state != Claimed && (locked || rec.state != New)) {
-				problem(id.String(), "the index says that it is of the group %q of %s, its record does not", group, to)
-			}
-		}},
-		{spaceKey, func(_ store.Reader, k, v []byte) {
-			if _, err := decodeKey(v); err != nil {
-				problem(fmt.Sprintf("key %q", k[1:]), "%v", err)
-			}
-		}},
-		{spaceActor, func(_ store.Reader, k, v []byte) {
-			if _, err := decodeActor(string(k[1:]), v); err != nil {
-				problem("actor "+string(k[1:]), "%v", err)
-			}
-		}},
-		{spaceEvent, func(_ store.Reader, k, v []byte) {
-			if _, err := decodeEvent(0, v); err != nil {
-				problem(fmt.Sprintf("event %x", k[1:]), "%v", err)
-			}
-		}},
-	}
-	for _, s := range steps {
-		if err := check(s.space, s.each); err != nil {
-			return messages, err
+		{spaceOpen, v.open}, {spaceClosed, v.closed}, {spaceContent, v.content}, {spaceReceipt, v.receipt}, {spaceResult, v.result},
+		{spaceStaged, v.staged}, {spacePurge, v.purge}, {spaceLapse, v.lapse}, {spaceGroup, v.group}, {spaceKey, v.key},
+		{spaceActor, v.actor}, {spaceEvent, v.event},
+	} {
+		if err := v.scan(ctx, s.space, s.check); err != nil {
+			return v.messages, err
 		}
 	}
-	err = b.store.View(ctx, func(r store.Reader) error {
-		r.Sums([]byte{spaceCount}, func(k []byte, n int64) bool {
-			actor, s, ok := parseCountKey(k)
-			if !ok {
-				problem(fmt.Sprintf("counter %q", k), "unreadable name")
-			} else if n != counted[string(k)] {
-				problem("counter of "+actor+" "+s.String(), "it says %d, and there are %d", n, counted[string(k)])
-			}
-			delete(counted, string(k))
-			return true
-		})
-		return nil
-	})
-	for k, n := range counted {
-		if n != 0 {
-			actor, s, _ := parseCountKey([]byte(k))
-			problem("counter of "+actor+" "+s.String(), "it is missing, and there are %d", n)
-		}
-	}
-	return messages, err
+	return v.messages, v.counts(ctx)
 }
 
-// verifyReceipts checks that every ended start of a message has its receipt.
-func (b *Box) verifyReceipts(r store.Reader, rec *record, problem func(where, format string, args ...any)) {
+// A verifier is one run of Verify.
+type verifier struct {
+	box      *Box
+	found    func(Problem)
+	messages int64
+	counted  map[string]int64 // messages by the key of their counter
+}
+
+func (v *verifier) problem(where, format string, args ...any) {
+	v.found(Problem{Where: where, What: fmt.Sprintf(format, args...)})
+}
+
+func (v *verifier) unreadableKey(k []byte) { v.problem(fmt.Sprintf("key %q", k), "unreadable key") }
+
+// scan gives every record of a space to check, a bounded number from one snapshot.
+func (v *verifier) scan(ctx context.Context, space byte, check func(r store.Reader, k, val []byte)) error {
+	for from := []byte{space}; from != nil; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		err := v.box.store.View(ctx, func(r store.Reader) error {
+			n := 0
+			next := []byte(nil)
+			r.Scan(from, nil, func(k, val []byte) bool {
+				if n == verifyStep {
+					next = append([]byte(nil), k...)
+					return false
+				}
+				n++
+				check(r, k, val)
+				return true
+			})
+			from = next
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *verifier) open(r store.Reader, k, val []byte)   { v.record(r, k, val, true) }
+func (v *verifier) closed(r store.Reader, k, val []byte) { v.record(r, k, val, false) }
+
+func (v *verifier) record(r store.Reader, k, val []byte, open bool) {
+	id, ok := parseIDKey(k)
+	if !ok || len(k) != 9 {
+		v.unreadableKey(k)
+		return
+	}
+	v.messages++
+	rec, err := decodeRecord(id, val, nil)
+	if err != nil {
+		v.problem(id.String(), "%v", err)
+		return
+	}
+	v.counted[string(countKey(rec.to, rec.state))]++
+	if rec.open() != open {
+		v.problem(id.String(), "it is %s and lies with the wrong records", rec.state)
+	}
+	if open && r.Get(idKey(spaceClosed, id)) != nil {
+		v.problem(id.String(), "it has two records")
+	}
+	if r.Get(idKey(spaceContent, id)) == nil {
+		v.problem(id.String(), "its content is missing")
+	}
+	if rec.state == Claimed && rec.claim.token != rec.last {
+		v.problem(id.String(), "its claim's token %d is not its last one, %d", rec.claim.token, rec.last)
+	}
+	v.indexed(r, rec)
+	v.receipts(r, rec)
+}
+
+// indexed checks that the indexes know of a message what its record says.
+func (v *verifier) indexed(r store.Reader, rec *record) {
+	if !rec.purgeAt.IsZero() && r.Get(purgeKey(rec.purgeAt, rec.id)) == nil {
+		v.problem(rec.id.String(), "it is to be removed at %s and the index does not say so", rec.purgeAt.Format(time.RFC3339))
+	}
+	if rec.state == staged && r.Get(stagedKey(rec.parent, rec.id)) == nil {
+		v.problem(rec.id.String(), "it is staged under %s and the index does not say so", rec.parent.ID)
+	}
+	if rec.state == New && !rec.lapsesAt.IsZero() && r.Get(lapseKey(rec.lapsesAt, rec.id)) == nil {
+		v.problem(rec.id.String(), "its time to live is over at %s and the index does not say so", rec.lapsesAt.Format(time.RFC3339))
+	}
+	if rec.group == "" || rec.state != New && rec.state != Claimed {
+		return
+	}
+	if r.Get(groupMemberKey(rec.to, rec.group, rec.id)) == nil {
+		v.problem(rec.id.String(), "it is of the group %q and the index does not say so", rec.group)
+	}
+	if running, _ := v.box.groupTx(r, rec.to, rec.group); rec.state == Claimed && running != rec.id {
+		v.problem(rec.id.String(), "it is CLAIMED, and another one of its group too")
+	}
+}
+
+// receipts checks that every ended start of a message has its receipt.
+func (v *verifier) receipts(r store.Reader, rec *record) {
 	want := rec.attempt
 	if rec.state == Claimed {
 		want--
@@ -229,23 +148,142 @@ func (b *Box) verifyReceipts(r store.Reader, rec *record, problem func(where, fo
 	prefix := idKey(spaceReceipt, rec.id)
 	r.Scan(prefix, after(prefix), func([]byte, []byte) bool { have++; return true })
 	if have != want {
-		problem(rec.id.String(), "%d starts have ended, and there are %d receipts", want, have)
+		v.problem(rec.id.String(), "%d starts have ended, and there are %d receipts", want, have)
 	}
 }
 
-// verifyGroup checks that the index knows a message of a group, and that it is the
-// one that runs where it does.
-func (b *Box) verifyGroup(r store.Reader, rec *record, problem func(where, format string, args ...any)) {
-	if r.Get(groupMemberKey(rec.to, rec.group, rec.id)) == nil {
-		problem(rec.id.String(), "it is of the group %q and the index does not say so", rec.group)
+func (v *verifier) content(r store.Reader, k, val []byte) {
+	id, _ := parseIDKey(k)
+	if _, err := decodeContent(id, val); err != nil {
+		v.problem(id.String(), "%v", err)
 	}
-	if running, _ := b.groupTx(r, rec.to, rec.group); rec.state == Claimed && running != rec.id {
-		problem(rec.id.String(), "it is CLAIMED, and another one of its group too")
+	v.owner(r, id, "content")
+}
+
+func (v *verifier) receipt(r store.Reader, k, val []byte) {
+	id, attempt, ok := parseReceiptKey(k)
+	if !ok {
+		v.unreadableKey(k)
+		return
+	}
+	if _, err := decodeReceipt(id, attempt, val); err != nil {
+		v.problem(id.String(), "%v", err)
+	}
+	if r.Get(claimKey(spacePending, Ref{ID: id})) == nil {
+		v.owner(r, id, "a receipt")
 	}
 }
 
-func (b *Box) verifyOwner(r store.Reader, id ID, what string, problem func(where, format string, args ...any)) {
+func (v *verifier) result(r store.Reader, k, val []byte) {
+	id, _ := parseIDKey(k)
+	if _, _, err := decodeResult(id, val); err != nil {
+		v.problem(id.String(), "%v", err)
+	}
+	v.owner(r, id, "a result")
+}
+
+// owner checks that what belongs to a message has it.
+func (v *verifier) owner(r store.Reader, id ID, what string) {
 	if r.Get(idKey(spaceOpen, id)) == nil && r.Get(idKey(spaceClosed, id)) == nil {
-		problem(id.String(), "%s is there, the message is not", what)
+		v.problem(id.String(), "%s is there, the message is not", what)
 	}
+}
+
+// agrees reads the record that an index entry is about, and reports whether it
+// says the same; one that cannot be read is a problem of its own, found elsewhere.
+func (v *verifier) agrees(r store.Reader, id ID, same func(*record) bool) bool {
+	rec, err := v.box.get(r, id)
+	return err != nil || rec != nil && same(rec)
+}
+
+func (v *verifier) staged(r store.Reader, k, _ []byte) {
+	parent, id, ok := parseStagedKey(k)
+	if !ok {
+		v.unreadableKey(k)
+		return
+	}
+	if !v.agrees(r, id, func(rec *record) bool { return rec.state == staged && rec.parent == parent }) {
+		v.problem(id.String(), "the index calls it staged under %s, its record does not", parent.ID)
+	}
+}
+
+func (v *verifier) purge(r store.Reader, k, _ []byte) {
+	at, id, ok := parsePurgeKey(k)
+	if !ok {
+		v.unreadableKey(k)
+		return
+	}
+	if !v.agrees(r, id, func(rec *record) bool { return rec.purgeAt.Equal(at) }) {
+		v.problem(id.String(), "the index says that it is to be removed at %s, its record does not", at.Format(time.RFC3339))
+	}
+}
+
+func (v *verifier) lapse(r store.Reader, k, _ []byte) {
+	at, id, ok := parsePurgeKey(k)
+	if !ok {
+		v.unreadableKey(k)
+		return
+	}
+	if !v.agrees(r, id, func(rec *record) bool { return rec.state == New && rec.lapsesAt.Equal(at) }) {
+		v.problem(id.String(), "the index says that its time to live is over at %s, its record does not", at.Format(time.RFC3339))
+	}
+}
+
+func (v *verifier) group(r store.Reader, k, val []byte) {
+	to, group, id, ok := parseGroupKey(k)
+	running := ok && id == 0 // the entry of the one that is CLAIMED
+	if running && len(val) == 8 {
+		id = ID(binary.BigEndian.Uint64(val))
+	}
+	if !ok || id == 0 {
+		v.unreadableKey(k)
+		return
+	}
+	if !v.agrees(r, id, func(rec *record) bool {
+		return rec.to == to && rec.group == group && (rec.state == Claimed || !running && rec.state == New)
+	}) {
+		v.problem(id.String(), "the index says that it is of the group %q of %s, its record does not", group, to)
+	}
+}
+
+func (v *verifier) key(_ store.Reader, k, val []byte) {
+	if _, err := decodeKey(val); err != nil {
+		v.problem(fmt.Sprintf("key %q", k[1:]), "%v", err)
+	}
+}
+
+func (v *verifier) actor(_ store.Reader, k, val []byte) {
+	if _, err := decodeActor(string(k[1:]), val); err != nil {
+		v.problem("actor "+string(k[1:]), "%v", err)
+	}
+}
+
+func (v *verifier) event(_ store.Reader, k, val []byte) {
+	if _, err := decodeEvent(0, val); err != nil {
+		v.problem(fmt.Sprintf("event %x", k[1:]), "%v", err)
+	}
+}
+
+// counts checks the counters against what was counted; it comes last.
+func (v *verifier) counts(ctx context.Context) error {
+	err := v.box.store.View(ctx, func(r store.Reader) error {
+		r.Sums([]byte{spaceCount}, func(k []byte, n int64) bool {
+			actor, s, ok := parseCountKey(k)
+			if !ok {
+				v.problem(fmt.Sprintf("counter %q", k), "unreadable name")
+			} else if n != v.counted[string(k)] {
+				v.problem("counter of "+actor+" "+s.String(), "it says %d, and there are %d", n, v.counted[string(k)])
+			}
+			delete(v.counted, string(k))
+			return true
+		})
+		return nil
+	})
+	for k, n := range v.counted {
+		if n != 0 {
+			actor, s, _ := parseCountKey([]byte(k))
+			v.problem("counter of "+actor+" "+s.String(), "it is missing, and there are %d", n)
+		}
+	}
+	return err
 }
