@@ -111,7 +111,7 @@ func (b *Box) Cancel(ctx context.Context, id ID) (Cancelling, error) {
 // claim is taken from it, the message is DEAD, the receipt says cancelled. It
 // reports false where the attempt has ended already. The worker is told.
 func (b *Box) EndCancelled(ctx context.Context, h fence.Holder, ref Ref) (bool, error) {
-	at, random := b.wall().UTC(), b.random()
+	m := b.moment()
 	var end *ending
 	err := b.store.Update(store.Essential(ctx), func(tx store.Tx) error {
 		end = nil
@@ -120,7 +120,7 @@ func (b *Box) EndCancelled(ctx context.Context, h fence.Holder, ref Ref) (bool, 
 			return err
 		}
 		e, err := b.endTx(tx, rec, Outcome{Verdict: Kill, Category: CategoryCancelled, ExitCode: -1,
-			Reason: "cancelled by an operator", expired: b.expired(rec, b.leases.Now())}, 0, at, random)
+			Reason: "cancelled by an operator", expired: b.expired(rec, b.leases.Now())}, 0, m)
 		end = &e
 		return err
 	})

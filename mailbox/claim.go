@@ -79,7 +79,7 @@ func (b *Box) Claim(ctx context.Context, h fence.Holder, q ClaimRequest) ([]Deli
 		}
 	}
 	if q.ID != 0 {
-		return b.grant(ctx, h, q.Request, []ID{q.ID}, true, &room{})
+		return b.grant(ctx, ask{holder: h, request: q.Request, byID: true, room: &room{}}, []ID{q.ID})
 	}
 	var left room
 	if q.Room > 0 && q.Size != nil {
@@ -104,7 +104,7 @@ func (b *Box) Claim(ctx context.Context, h fence.Holder, q ClaimRequest) ([]Deli
 			}
 			return out, err
 		}
-		got, err := b.grant(context.WithoutCancel(ctx), h, q.Request, ids, false, &left)
+		got, err := b.grant(context.WithoutCancel(ctx), ask{holder: h, request: q.Request, room: &left}, ids)
 		if err != nil && len(out) == 0 {
 			return nil, err
 		}
@@ -159,32 +159,40 @@ func (b *Box) ready(ctx context.Context, actor string, want int, wait bool, idle
 	}
 }
 
+// An ask is who asks for messages, and how.
+type ask struct {
+	holder  fence.Holder
+	request string
+	byID    bool // it names its message
+	room    *room
+}
+
 // grant claims the messages of ids that can be claimed, in one transaction. With
 // byID the refusal of the one message is returned; else what cannot be claimed
-// is left out: its index entry was out of date. What left has no room for, and all
+// is left out: its index entry was out of date. What there is no room for, and all
 // behind it, goes back to wait, and nothing is on record of it.
-func (b *Box) grant(ctx context.Context, h fence.Holder, request string, ids []ID, byID bool, left *room) ([]Delivery, error) {
-	at, random := b.wall(), b.random()
+func (b *Box) grant(ctx context.Context, q ask, ids []ID) ([]Delivery, error) {
+	h, m := q.holder, b.moment()
 	var granted []grantedClaim
 	var corrupt []ID
 	b.grants.enter(h.Process)
 	defer b.grants.leave(h.Process)
-	before := *left
+	before := *q.room
 	err := b.store.Update(ctx, func(tx store.Tx) error {
 		granted, corrupt = granted[:0], corrupt[:0]
-		*left = before
-		now := b.leases.Now()
-		if _, err := b.leases.CheckTx(tx, h, now); err != nil {
+		*q.room = before
+		m.now = b.leases.Now()
+		if _, err := b.leases.CheckTx(tx, h, m.now); err != nil {
 			return err
 		}
 		for _, id := range ids {
-			g, err := b.claimTx(tx, h, id, request, byID, left, at, now, random)
+			g, err := b.claimTx(tx, id, q, m)
 			switch {
 			case errors.Is(err, errNoRoom):
 				return nil
 			case err == nil:
 				granted = append(granted, g)
-			case byID:
+			case q.byID:
 				return err
 			case refusal.Has(err, refusal.StoreCorrupt):
 				corrupt = append(corrupt, id)
@@ -194,12 +202,12 @@ func (b *Box) grant(ctx context.Context, h fence.Holder, request string, ids []I
 		return nil
 	})
 	if err != nil {
-		if !byID {
+		if !q.byID {
 			b.giveBack(ctx, h.Slot.Actor, ids)
 		}
 		return nil, err
 	}
-	if !byID && len(granted) < len(ids) {
+	if !q.byID && len(granted) < len(ids) {
 		// An entry that was out of date is gone; a message that waits after all
 		// (the wall clock went back, its actor was paused) must not be.
 		taken := corrupt
@@ -256,7 +264,8 @@ func (b *Box) granted(claims []grantedClaim) []Delivery {
 
 // claimTx is the compare-and-set of a claim (P3.2): the message's record alone
 // decides. The lease of h has been checked in the same transaction.
-func (b *Box) claimTx(tx store.Tx, h fence.Holder, id ID, request string, byID bool, left *room, at time.Time, now fence.Instant, random float64) (grantedClaim, error) {
+func (b *Box) claimTx(tx store.Tx, id ID, q ask, m moment) (grantedClaim, error) {
+	h := q.holder
 	var out grantedClaim
 	rec, err := b.mustGet(tx, id)
 	if err != nil {
@@ -267,12 +276,12 @@ func (b *Box) claimTx(tx store.Tx, h fence.Holder, id ID, request string, byID b
 			"it is addressed to "+rec.to, "")
 	}
 	actor := b.policy(rec.to)
-	if actor.Removed || actor.Paused && !byID {
+	if actor.Removed || actor.Paused && !q.byID {
 		return out, notClaimable(rec, "deliveries to "+rec.to+" are held back").Later()
 	}
 	switch rec.state {
 	case New:
-		if err := b.waitsTx(tx, rec, at); err != nil {
+		if err := b.waitsTx(tx, rec, m.at); err != nil {
 			return out, err
 		}
 	case Claimed:
@@ -280,24 +289,24 @@ func (b *Box) claimTx(tx store.Tx, h fence.Holder, id ID, request string, byID b
 		if err != nil && !refusal.Has(err, refusal.LeaseCorrupt) {
 			return out, err
 		}
-		expired := b.expired(rec, now)
+		expired := b.expired(rec, m.now)
 		live := leased && !expired
-		if live && rec.claim.process == h.Process && rec.claim.lease == h.Token && byID {
+		if live && rec.claim.process == h.Process && rec.claim.lease == h.Token && q.byID {
 			out.rec, out.again = rec, true
-			out.d, err = b.deliveryTx(tx, rec, now)
+			out.d, err = b.deliveryTx(tx, rec, m.now)
 			return out, err
 		}
-		if !byID { // an old index entry; an expired claim is the sweep's
+		if !q.byID { // an old index entry; an expired claim is the sweep's
 			return out, notClaimable(rec, fmt.Sprintf("attempt %d holds it", rec.attempt)).Later()
 		}
 		// The message of an auto claim is handed out only once its process has
 		// been ended and has left (P4.5); so is one whose lease alone is gone, and
 		// any of a process that does not die.
-		if live || !expired || b.index.withholds(rec.claim.process) || (rec.claim.auto || rec.claim.stale(now)) && (!leased || b.leases.Kept(rec.holder().Slot, rec.claim.lease)) {
+		if live || !expired || b.index.withholds(rec.claim.process) || (rec.claim.auto || rec.claim.stale(m.now)) && (!leased || b.leases.Kept(rec.holder().Slot, rec.claim.lease)) {
 			return out, notClaimable(rec, fmt.Sprintf("attempt %d holds it", rec.attempt)).Later()
 		}
 		ended, err := b.endTx(tx, rec, Outcome{Verdict: Unreported, Category: CategoryClaimExpired, ExitCode: -1, expired: true,
-			Reason: "the claim had expired when the message was claimed again"}, 0, at.UTC(), random)
+			Reason: "the claim had expired when the message was claimed again"}, 0, m)
 		if err != nil {
 			return out, err
 		}
@@ -320,12 +329,12 @@ func (b *Box) claimTx(tx store.Tx, h fence.Holder, id ID, request string, byID b
 	if err != nil {
 		return out, err
 	}
-	if !left.take(Delivery{ID: rec.id, From: c.from, Subject: c.subject, Headers: c.headers, Body: c.body}) {
+	if !q.room.take(Delivery{ID: rec.id, From: c.from, Subject: c.subject, Headers: c.headers, Body: c.body}) {
 		return out, errNoRoom
 	}
-	b.grantTx(tx, rec, h, request, false, at, now)
+	b.grantTx(tx, rec, h, q.request, false, m)
 	out.rec = rec
-	out.d = b.delivery(rec, c, now)
+	out.d = b.delivery(rec, c, m.now)
 	return out, nil
 }
 
@@ -347,7 +356,7 @@ func (b *Box) waitsTx(r store.Reader, rec *record, at time.Time) error {
 // record, in the transaction that grants (P3.11). The claim of a task is always
 // kept, and does not end with the actor's timeout: there the supervisor
 // observes which comes first, the exit or the timeout.
-func (b *Box) grantTx(tx store.Tx, rec *record, h fence.Holder, request string, task bool, at time.Time, now fence.Instant) {
+func (b *Box) grantTx(tx store.Tx, rec *record, h fence.Holder, request string, task bool, m moment) {
 	actor := b.policy(rec.to)
 	token := fence.Token(tx.Mint("message:" + rec.id.String()))
 	if token <= rec.last {
@@ -356,12 +365,12 @@ func (b *Box) grantTx(tx store.Tx, rec *record, h fence.Holder, request string, 
 	rec.attempt++
 	rec.last = token
 	rec.dueAt = time.Time{}
-	rec.claim = claim{slot: h.Slot.Number, process: h.Process, lease: h.Token, token: token, startedAt: at.UTC(),
-		expiresAt: now + fence.Instant(actor.claimTTL()), auto: actor.Auto || task, request: request}
-	rec.claim.staleAt = b.staleAt(rec.to, now)
+	rec.claim = claim{slot: h.Slot.Number, process: h.Process, lease: h.Token, token: token, startedAt: m.at,
+		expiresAt: m.now + fence.Instant(actor.claimTTL()), auto: actor.Auto || task, request: request}
+	rec.claim.staleAt = b.staleAt(rec.to, m.now)
 	rec.claim.task = task
 	if !task && actor.Timeout > 0 {
-		rec.claim.limitAt = now + fence.Instant(actor.Timeout)
+		rec.claim.limitAt = m.now + fence.Instant(actor.Timeout)
 		rec.claim.expiresAt = min(rec.claim.expiresAt, rec.claim.limitAt)
 	}
 	if !rec.lapsesAt.IsZero() {

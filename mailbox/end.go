@@ -43,18 +43,18 @@ const maxInline = 10
 // counts, and the event (P2.4, P4.3). The caller has checked the fence.
 //
 // inline bounds the staged sends handled at once, at most maxInline.
-func (b *Box) endTx(tx store.Tx, rec *record, o Outcome, inline int, at time.Time, random float64) (ending, error) {
+func (b *Box) endTx(tx store.Tx, rec *record, o Outcome, inline int, m moment) (ending, error) {
 	verb := verbStatus(o.Verdict)
 	if rec.claim.cancelled && o.Verdict != Complete {
 		o.Verdict, o.Category = Kill, CategoryCancelled
 	}
 	actor := b.policy(rec.to)
-	next := follow(o, rec.attempts, actor, random)
+	next := follow(o, rec.attempts, actor, m.random)
 	reason := printable(o.Reason)
 	ref := rec.ref()
 
 	receipt := Receipt{Message: rec.id, Attempt: rec.attempt, Token: rec.claim.token, LeaseToken: rec.claim.lease,
-		Process: rec.claim.process, Slot: rec.holder().Slot, StartedAt: rec.claim.startedAt, EndedAt: at,
+		Process: rec.claim.process, Slot: rec.holder().Slot, StartedAt: rec.claim.startedAt, EndedAt: m.at,
 		Status: next.status, Category: o.Category, Counted: next.counted, ByWorker: o.ByWorker, verb: verb, expired: o.expired,
 		Reason: reason, ExitCode: o.ExitCode, Signal: o.Signal}
 	tx.Put(receiptKey(rec.id, rec.attempt), receipt.encode())
@@ -86,20 +86,20 @@ func (b *Box) endTx(tx store.Tx, rec *record, o Outcome, inline int, at time.Tim
 	}
 	token, attempt, process, slot := rec.claim.token, rec.attempt, rec.claim.process, rec.claim.slot
 	if o.Verdict != Complete {
-		rec.failure = LastFailure{Category: o.Category, Reason: cut(reason, 512), At: at}
+		rec.failure = LastFailure{Category: o.Category, Reason: cut(reason, 512), At: m.at}
 	}
 	rec.attempts = next.attempts
 	rec.dueAt = time.Time{}
 	if next.delay > 0 {
-		rec.dueAt = at.Add(next.delay).UTC()
+		rec.dueAt = m.at.Add(next.delay).UTC()
 	}
-	b.eventTx(tx, Event{At: at, Kind: endKind(next), Actor: rec.to, Slot: slot, Process: process, Message: rec.id,
+	b.eventTx(tx, Event{At: m.at, Kind: endKind(next), Actor: rec.to, Slot: slot, Process: process, Message: rec.id,
 		Attempt: attempt, Token: token, Category: string(o.Category), Text: cut(reason, 512)})
 	if o.Died && rec.deaths == poisonous {
-		b.eventTx(tx, Event{At: at, Kind: protocol.EventPoison, Actor: rec.to, Slot: slot, Process: process, Message: rec.id,
+		b.eventTx(tx, Event{At: m.at, Kind: protocol.EventPoison, Actor: rec.to, Slot: slot, Process: process, Message: rec.id,
 			Attempt: attempt, Token: token, Category: string(o.Category), Text: poison(rec.deaths)})
 	}
-	out.ready = append(out.ready, b.moveTx(tx, rec, next.state, at)...)
+	out.ready = append(out.ready, b.moveTx(tx, rec, next.state, m.at)...)
 	out.purgeAt, out.state = rec.purgeAt, rec.state
 	if rec.state == New {
 		out.lapsesAt = earlier(out.lapsesAt, rec.lapsesAt)

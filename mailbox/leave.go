@@ -54,7 +54,7 @@ func (b *Box) Leave(ctx context.Context, h fence.Holder, outcome func(Ref) Outco
 // leaveStep ends the attempts of step in one transaction. With ev it releases
 // the lease first, and records ev if there was anything to end.
 func (b *Box) leaveStep(ctx context.Context, h fence.Holder, step []Ref, outcome func(Ref) Outcome, ev *Event) (ended []Ref, err error) {
-	at, random := b.wall().UTC(), b.random()
+	m := b.moment()
 	var ends []ending
 	err = b.store.Update(store.Essential(ctx), func(tx store.Tx) error {
 		ends = ends[:0]
@@ -75,7 +75,7 @@ func (b *Box) leaveStep(ctx context.Context, h fence.Holder, step []Ref, outcome
 			if rec == nil || rec.state != Claimed || rec.claim.token != ref.Token || rec.claim.process != h.Process {
 				continue
 			}
-			e, err := b.endTx(tx, rec, outcome(ref), 0, at, random)
+			e, err := b.endTx(tx, rec, outcome(ref), 0, m)
 			if err != nil {
 				return err
 			}

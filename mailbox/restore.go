@@ -65,7 +65,7 @@ func parkedFor(r store.Reader) uint64 {
 // parkStep parks the claims of step in one transaction. An epoch other than 0 is
 // recorded with it.
 func (b *Box) parkStep(ctx context.Context, step []OpenClaim, epoch uint64) (parked []Ref, err error) {
-	at, random := b.wall().UTC(), b.random()
+	m := b.moment()
 	var ends []ending
 	err = b.store.Update(ctx, func(tx store.Tx) error {
 		ends = ends[:0]
@@ -81,7 +81,7 @@ func (b *Box) parkStep(ctx context.Context, step []OpenClaim, epoch uint64) (par
 			rec.claim.cancelled = false
 			e, err := b.endTx(tx, rec, Outcome{Verdict: Unreported, Category: CategoryWorkerLost, ExitCode: -1, park: true,
 				Reason: "the store was restored or rolled back to a time when this attempt was under way; how it ended is not known"},
-				0, at, random)
+				0, m)
 			if err != nil {
 				return err
 			}
@@ -89,7 +89,7 @@ func (b *Box) parkStep(ctx context.Context, step []OpenClaim, epoch uint64) (par
 		}
 		if epoch != 0 {
 			tx.Put(epochKey, binary.BigEndian.AppendUint64(nil, epoch))
-			b.eventTx(tx, Event{At: at, Kind: protocol.EventNewEpoch,
+			b.eventTx(tx, Event{At: m.at, Kind: protocol.EventNewEpoch,
 				Text: fmt.Sprintf("the store was restored or rolled back; epoch %d begins", epoch)})
 		}
 		return nil

@@ -31,7 +31,7 @@ func (b *Box) Settle(ctx context.Context, h fence.Holder, ref Ref, o Outcome, se
 	if err != nil {
 		return Settled{}, b.refuse(h, ref, o.Verdict.verb(), err)
 	}
-	at, random := b.wall().UTC(), b.random()
+	m := b.moment()
 	var end ending
 	var repeated *Settled
 	err = b.store.Update(store.Essential(ctx), func(tx store.Tx) error {
@@ -41,7 +41,7 @@ func (b *Box) Settle(ctx context.Context, h fence.Holder, ref Ref, o Outcome, se
 			repeated, err = b.repeatTx(tx, h, ref, o, err)
 			return err
 		}
-		end, err = b.endTx(tx, rec, o, maxInline, at, random)
+		end, err = b.endTx(tx, rec, o, maxInline, m)
 		return err
 	})
 	if err != nil {

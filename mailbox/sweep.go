@@ -54,7 +54,7 @@ const sweepers = 64
 
 // Sweep ends one claim if it has expired by now, and reports whether it did.
 func (b *Box) Sweep(ctx context.Context, ref Ref) (bool, error) {
-	at, random := b.wall().UTC(), b.random()
+	m := b.moment()
 	var end *ending
 	var left *hold // the claim, where it goes on
 	err := b.store.Update(store.Essential(ctx), func(tx store.Tx) error {
@@ -73,7 +73,7 @@ func (b *Box) Sweep(ctx context.Context, ref Ref) (bool, error) {
 			return nil
 		}
 		e, err := b.endTx(tx, rec, Outcome{Verdict: Unreported, Category: CategoryClaimExpired, ExitCode: -1, expired: true,
-			Reason: "the claim was not renewed in time"}, 0, at, random)
+			Reason: "the claim was not renewed in time"}, 0, m)
 		end = &e
 		return err
 	})

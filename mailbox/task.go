@@ -71,11 +71,11 @@ func (b *Box) startTask(ctx context.Context, slot fence.Slot, p fence.Process, t
 	defer b.leases.Starting(slot)()
 	b.grants.enter(p)
 	defer b.grants.leave(p)
-	at := b.wall()
+	m := b.moment()
 	var rec *record
 	// A message taken from the index must not be lost to a context that ends now.
 	err = b.store.Update(context.WithoutCancel(ctx), func(tx store.Tx) (err error) {
-		now := b.leases.Now()
+		m.now = b.leases.Now()
 		if rec, err = b.mustGet(tx, id); err != nil {
 			return err
 		}
@@ -87,18 +87,18 @@ func (b *Box) startTask(ctx context.Context, slot fence.Slot, p fence.Process, t
 		case rec.state != New:
 			return notClaimable(rec, "it is "+rec.state.String())
 		}
-		if err := b.waitsTx(tx, rec, at); err != nil {
+		if err := b.waitsTx(tx, rec, m.at); err != nil {
 			return err
 		}
 		c, err := decodeContent(id, tx.Get(idKey(spaceContent, id)))
 		if err != nil {
 			return err
 		}
-		if lease, err = b.leases.AcquireTx(tx, slot, p, ttl, now); err != nil {
+		if lease, err = b.leases.AcquireTx(tx, slot, p, ttl, m.now); err != nil {
 			return err
 		}
-		b.grantTx(tx, rec, lease.Holder(), "", true, at, now)
-		d = b.delivery(rec, c, now)
+		b.grantTx(tx, rec, lease.Holder(), "", true, m)
+		d = b.delivery(rec, c, m.now)
 		return nil
 	})
 	if err != nil {
@@ -171,7 +171,7 @@ func (b *Box) Unstart(ctx context.Context, h fence.Holder, ref Ref, ev Event) er
 // committed, and that is no refusal. Nor is a record that cannot be read: it is
 // logged and left alone, and the lease is released.
 func (b *Box) EndTask(ctx context.Context, h fence.Holder, ref Ref, o Outcome) (Settled, error) {
-	at, random := b.wall().UTC(), b.random()
+	m := b.moment()
 	var end ending
 	var refused error
 	var ended bool
@@ -204,11 +204,11 @@ func (b *Box) EndTask(ctx context.Context, h fence.Holder, ref Ref, o Outcome) (
 		if refused != nil {
 			outcome = Outcome{Verdict: Unreported, Category: CategoryStaleCompletion, ExitCode: o.ExitCode, Signal: o.Signal,
 				Reason: fmt.Sprintf("the task ended as %s when its claim was no longer current", o.Category)}
-			b.eventTx(tx, Event{At: at, Kind: protocol.EventStaleCompletion, Actor: h.Slot.Actor, Slot: h.Slot.Number, Process: h.Process,
+			b.eventTx(tx, Event{At: m.at, Kind: protocol.EventStaleCompletion, Actor: h.Slot.Actor, Slot: h.Slot.Number, Process: h.Process,
 				Message: ref.ID, Token: ref.Token, Category: string(refusal.Of(refused).Category), Text: refused.Error()})
 		}
 		if rec != nil {
-			if end, err = b.endTx(tx, rec, outcome, maxInline, at, random); err != nil {
+			if end, err = b.endTx(tx, rec, outcome, maxInline, m); err != nil {
 				return err
 			}
 			ended = true
