@@ -40,6 +40,7 @@ type Box struct {
 	retention *alarm              // ended messages and events whose time is over
 	trimmed   map[trimKey]trimmed // of the goroutine that looks after retention
 	lapses    *alarm              // NEW messages whose time to live is over
+	bounds    listBounds
 
 	stepped chan struct{} // the wall clock was set; holds one
 
@@ -52,7 +53,7 @@ type Box struct {
 // and administer. Load builds them. Close it before the store.
 func Open(ctx context.Context, st store.Store, leases *fence.Leases, o Options) (*Box, error) {
 	b := &Box{store: st, leases: leases, wall: o.Wall, random: o.Random, log: o.Log,
-		index: newIndex(leases.Need), actors: newActors(), ends: newEnds(), busy: newInFlight(), grants: newGrants(), rest: newLeftovers(), retention: newAlarm(), trimmed: map[trimKey]trimmed{}, lapses: newAlarm(), stepped: make(chan struct{}, 1)}
+		index: newIndex(leases.Need), actors: newActors(), ends: newEnds(), busy: newInFlight(), grants: newGrants(), rest: newLeftovers(), retention: newAlarm(), trimmed: map[trimKey]trimmed{}, lapses: newAlarm(), stepped: make(chan struct{}, 1), bounds: ordinaryBounds}
 	if b.wall == nil {
 		b.wall = time.Now
 	}

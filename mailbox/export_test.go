@@ -52,3 +52,7 @@ const SpaceOpen = spaceOpen
 func (b *Box) FinishRest(ctx context.Context) (left bool, added <-chan struct{}) {
 	return b.finishRest(ctx)
 }
+
+// BoundLists has a list read so many records at a time, and its pages end after so
+// many such steps.
+func (b *Box) BoundLists(records, steps int) { b.bounds.records, b.bounds.steps = records, steps }

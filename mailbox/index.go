@@ -328,6 +328,25 @@ func (x *index) unhold(ref Ref) {
 	}
 }
 
+// held returns the messages behind from that are claimed, upwards, or downwards where
+// back is true; from 0 is the beginning of either. Without Load it knows none: ok is
+// false.
+func (x *index) held(from ID, back bool) (ids []ID, ok bool) {
+	x.mu.Lock()
+	for id := range x.holds {
+		if from == 0 || id != from && (id < from) == back {
+			ids = append(ids, id)
+		}
+	}
+	ok = x.loaded
+	x.mu.Unlock()
+	slices.Sort(ids)
+	if back {
+		slices.Reverse(ids)
+	}
+	return ids, ok
+}
+
 // heldBy returns the claims of a process, in id order; request "" means all.
 func (x *index) heldBy(p fence.Process, request string) []Ref {
 	x.mu.Lock()

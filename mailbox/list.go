@@ -1,8 +1,8 @@
 package mailbox
 
 import (
+	"bytes"
 	"context"
-	"strings"
 	"time"
 
 	"github.com/sovereign-run/sovereign/refusal"
@@ -18,132 +18,157 @@ type Filter struct {
 	Older   time.Duration // sent at least so long ago
 	Limit   int           // 0 = 50, at most 1000
 	After   string        // Page.Next of the page before, or a message id
+	Newest  bool          // newest first, instead of in send order; After goes that way too
 }
 
-// A Page is a part of a list, in send order.
+// A Page is a part of a list, in the order that was asked for. It may hold fewer
+// messages than its limit, even none, while there are more.
 type Page struct {
 	Messages []Message
 	Next     string // for Filter.After; "" where nothing follows
+	Looked   int    // at so many messages for this page
 }
 
 const (
 	defaultPage = 50
 	maxPage     = 1000
-	// A list reads the store in steps of so many records, so that no snapshot of
-	// it is held for long.
-	listStep = 4096
 )
 
-// List returns messages in send order. It changes nothing (P3.10). Unreadable
-// messages are left out; Verify reports them. A cursor or an actor that cannot
-// be is refused, bad_request.
+// listBounds say how long a list goes on.
+type listBounds struct {
+	// It reads the store in steps of so many records, and so many bytes of contents,
+	// so that no snapshot of it is held for long.
+	records, bytes int
+	// A page ends after so many steps, or so long, whatever it has found.
+	steps int
+	time  time.Duration
+}
+
+var ordinaryBounds = listBounds{records: 4096, bytes: 4 << 20, steps: 32, time: 100 * time.Millisecond}
+
+// List returns messages in send order, or newest first. It changes nothing (P3.10).
+// Its time is bounded: where few messages of many match, the page ends before its
+// limit, and Next says where to go on. Unreadable messages are left out; Verify
+// reports them. A cursor or a limit that cannot be is refused, bad_request.
 func (b *Box) List(ctx context.Context, f Filter) (Page, error) {
-	limit := f.Limit
-	switch {
-	case limit == 0:
-		limit = defaultPage
-	case limit < 0 || limit > maxPage:
-		return Page{}, refusal.New(refusal.BadRequest, "the limit is out of range", "a page holds 1 to 1000 messages", "use the cursor of a page to get the next")
+	l, err := b.listing(f)
+	if err != nil {
+		return Page{}, err
 	}
-	var from ID
-	if f.After != "" {
-		id, err := ParseID(f.After)
-		if err != nil {
-			return Page{}, refusal.New(refusal.BadRequest, quote(f.After)+" is no cursor", "a cursor is the `next` of a page before, or a message id", "")
-		}
-		from = id
-	}
-	before := b.wall().Add(-f.Older)
-	var page Page
-	for {
+	began := time.Now()
+	for step := 0; step < b.bounds.steps && (step == 0 || time.Since(began) < b.bounds.time); step++ {
 		if err := ctx.Err(); err != nil {
 			return Page{}, err
 		}
-		var last ID
 		var end bool
-		err := b.store.View(ctx, func(r store.Reader) error {
-			last, end = b.walk(r, f.State, from, listStep, func(rec *record) bool {
-				if f.Actor != "" && rec.to != f.Actor || f.State != 0 && rec.state != f.State {
-					return true
-				}
-				c, err := decodeContent(rec.id, r.Get(idKey(spaceContent, rec.id)))
-				if err != nil || f.From != "" && c.from != f.From || f.Subject != "" && !strings.Contains(c.subject, f.Subject) ||
-					f.Older > 0 && c.createdAt.After(before) {
-					return true
-				}
-				if len(page.Messages) == limit {
-					page.Next = page.Messages[limit-1].ID.String()
-					return false
-				}
-				page.Messages = append(page.Messages, b.message(rec, c))
-				return true
-			})
-			return nil
+		err := b.store.View(ctx, func(r store.Reader) (err error) {
+			end, err = l.step(r)
+			return err
 		})
-		if err != nil || end || page.Next != "" {
-			return page, err
+		if err != nil {
+			return Page{}, err
 		}
-		from = last
+		if end {
+			return l.page, nil
+		}
 	}
+	l.page.Next = l.at.String()
+	return l.page, nil
 }
 
-// walk calls fn for the readable messages behind from in id order, at most step
-// of them, until fn returns false. It returns the last id that it came to, and
-// whether it came to the end. State restricts where it looks, 0 is both places.
-func (b *Box) walk(r store.Reader, s State, from ID, step int, fn func(*record) bool) (last ID, end bool) {
-	read := func(space byte) (recs []*record, full bool, last ID) {
-		r.Scan(idKey(space, from+1), nil, func(k, v []byte) bool {
-			id, ok := parseIDKey(k)
-			if !ok {
-				return true
+// A listing is one List under way.
+type listing struct {
+	box *Box
+	Filter
+	held    []ID      // where only CLAIMED ones are asked for: those to look at
+	known   bool      // held says it all
+	before  time.Time // what was sent later is not old enough; zero: all are
+	from    []byte
+	subject []byte
+	at      ID // the last message that was looked at, 0 before the first
+	page    Page
+}
+
+func (b *Box) listing(f Filter) (*listing, error) {
+	switch {
+	case f.Limit < 0 || f.Limit > maxPage:
+		return nil, refusal.New(refusal.BadRequest, "the limit is out of range", "a page holds 1 to 1000 messages", "use the cursor of a page to get the next")
+	case f.Older < 0:
+		return nil, refusal.New(refusal.BadRequest, "the age is negative", "a message is at least so old", "give 0 or more")
+	case f.Limit == 0:
+		f.Limit = defaultPage
+	}
+	l := &listing{box: b, Filter: f, from: []byte(f.From), subject: []byte(f.Subject)}
+	if f.After != "" {
+		id, err := ParseID(f.After)
+		if err != nil {
+			return nil, refusal.New(refusal.BadRequest, quote(f.After)+" is no cursor", "a cursor is the `next` of a page before, or a message id", "")
+		}
+		l.at = id
+	}
+	if f.State == Claimed {
+		l.held, l.known = b.index.held(l.at, f.Newest)
+	}
+	if f.Older > 0 {
+		l.before = b.wall().Add(-f.Older)
+	}
+	return l, nil
+}
+
+// step goes on behind l.at in one state of the store, and reports whether the page
+// is done.
+func (l *listing) step(r store.Reader) (end bool, err error) {
+	next := l.box.walkFrom(r, l.State, l.at, l.Newest, l.wants).next
+	if l.known {
+		next = func() *seen { return l.nextHeld(r) }
+	}
+	for records, size := 0, 0; records < l.box.bounds.records && size < l.box.bounds.bytes; records++ {
+		one := next()
+		if one == nil {
+			return true, nil
+		}
+		if one.shown {
+			size += len(one.content)
+			if l.matches(one) {
+				c, err := decodeContent(one.id, one.content)
+				if err != nil {
+					return false, err // it was read a moment ago
+				}
+				if len(l.page.Messages) == l.Limit {
+					l.page.Next = l.at.String()
+					return true, nil
+				}
+				l.page.Messages = append(l.page.Messages, l.box.message(&one.rec, c))
 			}
-			last = id
-			rec, err := decodeRecord(id, v, b.actors.name)
-			if err == nil && b.visible(r, rec).state != staged {
-				recs = append(recs, rec)
-			}
-			step := len(recs) >= step
-			full = step
-			return !step
-		})
-		return recs, full, last
-	}
-	var open, closed []*record
-	var openFull, closedFull bool
-	var openLast, closedLast ID
-	if s == 0 || s == New || s == Claimed {
-		open, openFull, openLast = read(spaceOpen)
-	}
-	if s == 0 || s != New && s != Claimed {
-		closed, closedFull, closedLast = read(spaceClosed)
-	}
-	// Beyond the last id of a place that has more, the order is not known yet.
-	until := ID(1<<63 - 1)
-	if openFull {
-		until = min(until, openLast)
-	}
-	if closedFull {
-		until = min(until, closedLast)
-	}
-	for len(open) > 0 || len(closed) > 0 {
-		from := &open
-		if len(open) == 0 || len(closed) > 0 && closed[0].id < open[0].id {
-			from = &closed
 		}
-		rec := (*from)[0]
-		if rec.id > until {
-			break
-		}
-		*from = (*from)[1:]
-		last = rec.id
-		if !fn(rec) {
-			return last, false
-		}
+		l.page.Looked++
+		l.at = one.id
 	}
-	if !openFull && !closedFull {
-		return last, true
+	return false, nil
+}
+
+// nextHeld is walk.next among those that are held. It saves looking at all that wait.
+func (l *listing) nextHeld(r store.Reader) *seen {
+	if len(l.held) == 0 {
+		return nil
 	}
-	return until, false
+	one := &seen{id: l.held[0], content: r.Get(idKey(spaceContent, l.held[0]))}
+	l.held = l.held[1:]
+	v := r.Get(idKey(spaceOpen, one.id))
+	one.shown = v != nil && one.rec.decode(one.id, v, l.box.actors.name) == nil && l.wants(&one.rec)
+	return one
+}
+
+// wants reports whether a record passes the filters.
+func (l *listing) wants(rec *record) bool {
+	return (l.Actor == "" || rec.to == l.Actor) && (l.State == 0 || rec.state == l.State)
+}
+
+// matches reports whether a content can be read and passes the filters.
+func (l *listing) matches(one *seen) bool {
+	h, err := glance(one.id, one.content)
+	return err == nil && (l.From == "" || bytes.Equal(h.from, l.from)) && bytes.Contains(h.subject, l.subject) &&
+		(l.before.IsZero() || !h.createdAt.After(l.before))
 }
 
 // message is rec and its content as people see them.

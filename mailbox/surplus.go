@@ -123,7 +123,7 @@ func (b *Box) endedOf(ctx context.Context, key trimKey, from []byte, want int64)
 			step, next = step[:0], nil
 			n := 0
 			r.Scan(from, nil, func(k, v []byte) bool {
-				if n++; n > listStep || int64(len(ids)+len(step)) == want {
+				if n++; n > ordinaryBounds.records || int64(len(ids)+len(step)) == want {
 					next = bytes.Clone(k)
 					return false
 				}

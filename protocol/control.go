@@ -19,6 +19,14 @@ type StatusParams struct {
 type Status struct {
 	Supervisor SupervisorStatus `json:"supervisor"`
 	Actors     []ActorStatus    `json:"actors"`
+	Store      *StoreStatus     `json:"store,omitempty"` // where all actors were asked for
+}
+
+// StoreStatus is the room that the store takes. FreeBytes is nil where it is not
+// known: the list of free pages is not read where no supervisor runs.
+type StoreStatus struct {
+	FileBytes int64  `json:"file_bytes"`           // of mailbox.db
+	FreeBytes *int64 `json:"free_bytes,omitempty"` // of these, for what comes next
 }
 
 // SupervisorStatus is about the supervisor itself. Where none runs, State is
@@ -94,14 +102,17 @@ type InboxListParams struct {
 	From    string   `json:"from,omitempty"`
 	Subject string   `json:"subject,omitempty"` // part of it
 	Older   Duration `json:"older,omitzero"`
-	Limit   int      `json:"limit,omitempty"` // 0: 50
-	After   string   `json:"after,omitempty"` // Inbox.Next of the page before
+	Limit   int      `json:"limit,omitempty"`  // 0: 50
+	After   string   `json:"after,omitempty"`  // Inbox.Next of the page before
+	Newest  bool     `json:"newest,omitempty"` // newest first; After goes on that way
 }
 
-// Inbox is one page of messages.
+// Inbox is one page of messages. Where few of many messages match, it may hold fewer
+// than its limit, or none, and Next says where to go on.
 type Inbox struct {
 	Messages []Message `json:"messages"`
-	Next     string    `json:"next"` // "" on the last page
+	Next     string    `json:"next"`             // "" on the last page
+	Looked   int       `json:"looked,omitempty"` // at so many messages for this page
 }
 
 // InboxShowParams names a message; the result is a MessageDetail.

@@ -13,7 +13,7 @@ import (
 )
 
 func (c *Control) inboxList(in asking, p protocol.InboxListParams) (any, error) {
-	f := mailbox.Filter{Actor: p.Actor, From: p.From, Subject: p.Subject, Older: p.Older.Std(), Limit: p.Limit, After: p.After}
+	f := mailbox.Filter{Actor: p.Actor, From: p.From, Subject: p.Subject, Older: p.Older.Std(), Limit: p.Limit, After: p.After, Newest: p.Newest}
 	if p.Limit < 0 {
 		return nil, badParam("limit is negative", "give 1 or more, or leave it out for 50")
 	}
@@ -32,7 +32,7 @@ func (c *Control) inboxList(in asking, p protocol.InboxListParams) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	out := protocol.Inbox{Messages: make([]protocol.Message, len(page.Messages)), Next: page.Next}
+	out := protocol.Inbox{Messages: make([]protocol.Message, len(page.Messages)), Next: page.Next, Looked: page.Looked}
 	for i, m := range page.Messages {
 		out.Messages[i] = message(m)
 	}
@@ -225,6 +225,10 @@ func (c *Control) status(in asking, p protocol.StatusParams) (any, error) {
 		if !s.StartedAt.IsZero() && s.Uptime == 0 {
 			s.Uptime = protocol.Duration(time.Since(s.StartedAt).Round(time.Second))
 		}
+	}
+	if c.storage != nil && p.Actor == "" {
+		room := c.storage.Room()
+		out.Store = &room
 	}
 	known := map[string]int{}
 	for i := range out.Actors {

@@ -15,6 +15,8 @@ type Storage interface {
 	Pin(ctx context.Context, fn func(head []byte, size int64) error) error
 	// Check calls fn for each structural problem until fn returns false.
 	Check(ctx context.Context, fn func(problem error) bool) error
+	// Room is what the database takes, and how much of that it will use again.
+	Room() protocol.StoreStatus
 }
 
 // WithStorage has c answer backup, and verify the structure of s as well. It

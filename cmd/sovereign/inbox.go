@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -82,11 +81,7 @@ func (o inboxOptions) run(ctx context.Context, io streams, actor string) error {
 	if o.follow {
 		return o.followInbox(ctx, io, conn, actor)
 	}
-	list := o.page
-	if o.last != 0 {
-		list = o.newest
-	}
-	page, err := list(ctx, conn, actor)
+	page, err := o.list(ctx, io, conn, actor)
 	if err == nil && len(page.Messages) == 0 && actor != "" {
 		err = o.known(ctx, conn, actor) // a misspelt name is not an empty inbox
 	}
@@ -108,28 +103,42 @@ func (o inboxOptions) run(ctx context.Context, io streams, actor string) error {
 	return nil
 }
 
+// page asks once. What comes may be fewer than --limit, and more follow.
 func (o inboxOptions) page(ctx context.Context, conn *connection, actor string) (protocol.Inbox, error) {
 	var page protocol.Inbox
 	err := conn.call(ctx, protocol.MethodInboxList, protocol.InboxListParams{Actor: actor, State: o.state, From: o.from,
-		Subject: o.subject, Older: protocol.Duration(o.older), Limit: o.limit, After: o.after}, &page)
+		Subject: o.subject, Older: protocol.Duration(o.older), Limit: min(o.limit, mostListed), After: o.after, Newest: o.last > 0}, &page)
 	return page, err
 }
 
-// newest reads all pages, and keeps the last messages.
-func (o inboxOptions) newest(ctx context.Context, conn *connection, actor string) (protocol.Inbox, error) {
-	last := []protocol.Message{}
-	o.limit = 1000
-	for {
+// mostListed is how many messages one request asks for.
+const mostListed = 1000
+
+// list asks until there are --limit or --last messages, or no more. On a terminal it
+// tells how many it has looked at, which takes a while where few of many match.
+func (o inboxOptions) list(ctx context.Context, io streams, conn *connection, actor string) (protocol.Inbox, error) {
+	if o.last > 0 {
+		o.limit = o.last
+	}
+	whole := protocol.Inbox{Messages: []protocol.Message{}}
+	shown := newCounter(io.err, "looking for messages", o.json)
+	defer shown.end()
+	for looked := 0; ; shown.count(int64(looked)) {
 		page, err := o.page(ctx, conn, actor)
 		if err != nil {
 			return page, err
 		}
-		last = append(last, page.Messages...)
-		last = last[max(0, len(last)-o.last):]
-		if o.after = page.Next; o.after == "" {
-			slices.Reverse(last)
-			return protocol.Inbox{Messages: last}, nil
+		whole.Messages, whole.Next = append(whole.Messages, page.Messages...), page.Next
+		o.limit -= len(page.Messages)
+		looked += page.Looked
+		switch {
+		case page.Next != "" && o.limit > 0:
+			o.after = page.Next
+			continue
+		case o.last > 0:
+			whole.Next = "" // it would lead to older ones
 		}
+		return whole, nil
 	}
 }
 
@@ -184,7 +193,7 @@ func (o inboxOptions) followInbox(ctx context.Context, io streams, conn *connect
 	if err != nil {
 		return err
 	}
-	page, err := o.page(ctx, conn, actor)
+	page, err := o.list(ctx, io, conn, actor)
 	if err != nil {
 		return err
 	}

@@ -90,7 +90,7 @@ func (o runOptions) serve(ctx context.Context, io streams, file *config.File, fr
 	reloads := &reloader{source: from, data: file.Data, sup: sup, box: box, log: log,
 		around: func() func() { return service.during(log) }}
 	people := operator{Supervisor: sup, reloads: reloads, config: file.Path, started: time.Now()}
-	control := server.NewControl(box, people, thisBuild().Version, file.Data).WithStorage(db)
+	control := server.NewControl(box, people, thisBuild().Version, file.Data).WithStorage(storage{DB: db})
 	wires.server = server.New(box, control, sup, log)
 	readings := liveMetrics(db, box, control, sup, wires.server)
 	control.WithMetrics(readings)

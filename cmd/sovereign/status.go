@@ -25,7 +25,8 @@ func newStatus(s *shared) *cobra.Command {
 		Short: "Show actors, their processes, leases and inboxes",
 		Long: `Show every actor, or one: for each slot its state, pid, uptime, restarts, and the
 token of its lease with the time left; and how many messages its inbox holds in
-each state. Without a supervisor it shows what is on record.
+each state. The last line is the size of the store, and how much of that is free: it
+is used again before the file grows. Without a supervisor it shows what is on record.
 
 With --check nothing is printed while all is well; the exit status is 1 when no
 supervisor runs, an actor is failed, or dead letters wait.`,
@@ -150,12 +151,24 @@ func printStatus(w io.Writer, status protocol.Status, width int) error {
 	if err := t.write(w, width); err != nil {
 		return err
 	}
+	if status.Store != nil {
+		notes = append(notes, room(*status.Store))
+	}
 	for _, note := range notes {
 		if _, err := fmt.Fprintln(w, cutTo(note, width)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// room says what the store takes.
+func room(s protocol.StoreStatus) string {
+	text := "store: " + size(s.FileBytes)
+	if s.FreeBytes != nil {
+		text += ", of which " + size(*s.FreeBytes) + " are free and used again first"
+	}
+	return text
 }
 
 func headline(s protocol.SupervisorStatus) string {

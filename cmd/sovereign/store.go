@@ -39,7 +39,7 @@ func openStore(ctx context.Context, data string, how access) (*openedStore, erro
 			return nil, errors.Join(err, box.Close(), db.Close())
 		}
 	}
-	handler := server.NewControl(box, nil, thisBuild().Version, data).WithStorage(db)
+	handler := server.NewControl(box, nil, thisBuild().Version, data).WithStorage(storage{DB: db, reading: how == toRead})
 	handler.WithMetrics(metrics.New(metrics.Source{Version: thisBuild().Version, Status: statusFor(handler), Store: storeFor(db)}, false))
 	return &openedStore{db: db, box: box, handler: handler}, nil
 }

@@ -1,0 +1,22 @@
+package main
+
+import (
+	"github.com/sovereign-run/sovereign/protocol"
+	"github.com/sovereign-run/sovereign/store/bolt"
+)
+
+// storage is the database as the server asks it.
+type storage struct {
+	*bolt.DB
+	reading bool // open to be read only
+}
+
+func (s storage) Room() protocol.StoreStatus {
+	now := s.Stats()
+	room := protocol.StoreStatus{FileBytes: now.FileSize}
+	if !s.reading {
+		free := int64(now.FreePages+now.PendingPages) * int64(now.PageSize)
+		room.FreeBytes = &free
+	}
+	return room
+}
