@@ -141,6 +141,9 @@ func (b *Box) Load(ctx context.Context) error {
 		return last
 	}
 	err := b.store.View(ctx, func(r store.Reader) error {
+		for _, a := range b.actors.all() {
+			x.queue(a.Name).reserve(r.Sum(countKey(a.Name, New)))
+		}
 		r.Scan([]byte{spaceOpen}, nil, func(k, v []byte) bool {
 			id, ok := parseIDKey(k)
 			if !ok {

@@ -130,6 +130,16 @@ func (q *queue) add(id ID, priority int) {
 	q.wake()
 }
 
+// reserve makes room for so many messages, of the priority that most have, so that
+// they are not moved over and over while they come, and take no more memory than
+// they need.
+func (q *queue) reserve(n int64) {
+	const most = 1 << 24
+	if n > 0 && len(q.levels) == 0 {
+		q.levels = []level{{ids: make(heap[ID], 0, min(n, most))}}
+	}
+}
+
 // wake tells the first who waits to look again, if there is something to see.
 func (q *queue) wake() {
 	if q.paused || len(q.waiting) == 0 || q.empty() {

@@ -13,6 +13,9 @@
 //	cost        system calls of the supervisor for each message, by strace
 //	large       what grows with 100,000 and 1,000,000 waiting messages: the start
 //	            after a SIGKILL, verify, backup beside traffic
+//	backlog     a million waiting messages: how long they take to send, their bytes on
+//	            disk and in memory, the first claim after a SIGKILL, the drain, and
+//	            redelivery among them, beside Redis and beanstalkd
 //
 // The others come from Debian (apt-get install redis-server beanstalkd supervisor
 // runit s6) and are left out, with a word, where they are not installed. Rounds of all

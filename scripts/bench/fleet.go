@@ -6,12 +6,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/sovereign-run/sovereign/server"
 )
 
 // A fleet is a running supervisor whose children say in a FIFO that they are up.
@@ -102,6 +105,22 @@ func (f *fleet) up(ctx context.Context) (line, error) {
 		return line{}, context.Cause(ctx)
 	case <-timer.C:
 		return line{}, fmt.Errorf("no child came up within %s; the supervisor says: %s", patience, f.said())
+	}
+}
+
+// listens waits until people can ask the supervisor.
+func (f *fleet) listens(ctx context.Context) error {
+	for {
+		conn, err := net.Dial("unix", f.socket(server.ControlSocket))
+		if err == nil {
+			return conn.Close()
+		}
+		if time.Since(f.started) > patience {
+			return err
+		}
+		if err := rest(ctx, 2*time.Millisecond); err != nil {
+			return err
+		}
 	}
 }
 

@@ -54,6 +54,13 @@ func (d *daemon) stop() error {
 	return nil
 }
 
+// kill ends it as nobody should.
+func (d *daemon) kill() {
+	_ = d.cmd.Process.Kill()
+	_ = d.cmd.Wait() // ended by our signal
+	_ = os.Remove(d.socket)
+}
+
 // dial opens a connection with buffers on both ways.
 func (d *daemon) dial() (wire, error) {
 	conn, err := net.Dial("unix", d.socket)
@@ -76,22 +83,29 @@ func (b *bench) redis() (broker, error) {
 	if err != nil {
 		return nil, err
 	}
-	socket := filepath.Join(dir, "redis.sock")
-	d, err := startDaemon(socket, "redis-server", "--port", "0", "--unixsocket", socket, "--dir", dir,
-		"--appendonly", "yes", "--appendfsync", "always", "--save", "", "--daemonize", "no")
+	r, err := startRedis(dir)
 	if err != nil {
 		return nil, err
 	}
-	r := &redis{d}
 	c, err := r.open(0)
 	if err == nil {
 		defer c.close()
 		_, err = c.do("XGROUP", "CREATE", "q", "g", "0", "MKSTREAM")
 	}
 	if err != nil {
-		return nil, errors.Join(err, d.stop())
+		return nil, errors.Join(err, r.stop())
 	}
 	return r, nil
+}
+
+func startRedis(dir string) (*redis, error) {
+	socket := filepath.Join(dir, "redis.sock")
+	d, err := startDaemon(socket, "redis-server", "--port", "0", "--unixsocket", socket, "--dir", dir,
+		"--appendonly", "yes", "--appendfsync", "always", "--save", "", "--daemonize", "no")
+	if err != nil {
+		return nil, err
+	}
+	return &redis{d}, nil
 }
 
 func (r *redis) client(i int) (client, error) { return r.open(i) }
@@ -250,8 +264,12 @@ func (b *bench) beanstalkd() (broker, error) {
 	if err != nil {
 		return nil, err
 	}
+	return startBeanstalkd(dir, "-f0")
+}
+
+func startBeanstalkd(dir, sync string) (*beanstalkd, error) {
 	socket := filepath.Join(dir, "bs.sock")
-	d, err := startDaemon(socket, "beanstalkd", "-l", "unix:"+socket, "-b", dir, "-f0")
+	d, err := startDaemon(socket, "beanstalkd", "-l", "unix:"+socket, "-b", dir, sync)
 	if err != nil {
 		return nil, err
 	}

@@ -29,6 +29,11 @@ func (b *bench) product(ctx context.Context, n int, sdk bool) (broker, error) {
 	if err != nil {
 		return nil, err
 	}
+	return b.productIn(ctx, dir, n, sdk)
+}
+
+// productIn is product on the store in dir.
+func (b *bench) productIn(ctx context.Context, dir string, n int, sdk bool) (*product, error) {
 	f, err := b.launch(dir, fmt.Sprintf(`  work:
     mode: worker
     replicas: %d
