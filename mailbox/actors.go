@@ -199,6 +199,11 @@ func (b *Box) SetPaused(ctx context.Context, name string, paused bool) error {
 }
 
 func unknownActor(name, why string) error {
+	return refusal.New(refusal.UnknownActor, "there is no actor "+quote(name), why,
+		"see `sovereign status` for the actors; declare it in actors.yaml and run that once")
+}
+
+func unknownRecipient(name, why string) error {
 	return refusal.New(refusal.UnknownActor, "there is no actor "+quote(name)+" to send to", why,
 		"see `sovereign status` for the actors; declare it in actors.yaml and run that once")
 }

@@ -103,9 +103,9 @@ func (b *Box) draft(m Outgoing, now time.Time) (*draft, error) {
 	actor, ok := b.actors.get(m.To)
 	switch {
 	case !ok:
-		return nil, unknownActor(m.To, "no actors.yaml that was run on this store declares it")
+		return nil, unknownRecipient(m.To, "no actors.yaml that was run on this store declares it")
 	case actor.Removed:
-		return nil, unknownActor(m.To, "it is not in the present actors.yaml")
+		return nil, unknownRecipient(m.To, "it is not in the present actors.yaml")
 	case !actor.Mailbox:
 		return nil, refusal.New(refusal.UnknownActor, "there is no mailbox of "+quote(m.To), "it is a daemon, and daemons get no messages",
 			"send to a task or a worker; see `sovereign status`")

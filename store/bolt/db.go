@@ -66,7 +66,7 @@ type lifetime struct {
 	idle   chan struct{} // made by close, closed when users is 0
 }
 
-var errClosed = refusal.New(refusal.Unavailable, "use the store", "it is closed", "")
+var errClosed = refusal.New(refusal.Unavailable, "use the store", "it is closed", "ask again once the supervisor runs, or start one with `sovereign run`")
 
 func (l *lifetime) enter() error {
 	l.mu.Lock()
