@@ -45,6 +45,11 @@ type level struct {
 	ids      heap[ID]
 }
 
+// newLevel has room for so many messages at first.
+func newLevel(priority, room int) level {
+	return level{priority: priority, ids: heap[ID]{all: make([]ID, 0, room), before: func(a, b ID) bool { return a < b }}}
+}
+
 // A hold is a claim as the index remembers it.
 type hold struct {
 	id        ID
@@ -124,7 +129,7 @@ func (x *index) pushLocked(actor string, id ID, priority int, dueAt, now time.Ti
 func (q *queue) add(id ID, priority int) {
 	i, found := slices.BinarySearchFunc(q.levels, priority, func(l level, p int) int { return p - l.priority })
 	if !found {
-		q.levels = slices.Insert(q.levels, i, level{priority: priority, ids: heap[ID]{before: func(a, b ID) bool { return a < b }}})
+		q.levels = slices.Insert(q.levels, i, newLevel(priority, 0))
 	}
 	q.levels[i].ids.push(id)
 	q.wake()
@@ -136,7 +141,7 @@ func (q *queue) add(id ID, priority int) {
 func (q *queue) reserve(n int64) {
 	const most = 1 << 24
 	if n > 0 && len(q.levels) == 0 {
-		q.levels = []level{{ids: make(heap[ID], 0, min(n, most))}}
+		q.levels = []level{newLevel(0, int(min(n, most)))}
 	}
 }
 
