@@ -490,6 +490,12 @@ func TestReads_ChangeNothing(t *testing.T) {
 	_, _ = h.Box.Counts(ctx, "work")
 	_, _ = h.Box.AllCounts(ctx)
 	_, _ = h.Box.LastEvents(ctx, 5)
+	_, _, _ = h.Box.Events(ctx, 0, 0)
+	_ = h.Box.Held(a.Process)
+	_, _ = h.Box.Leases().List(ctx)
+	past, cancel := context.WithCancel(ctx)
+	cancel()
+	_, _ = h.Box.Await(past, id)
 	h.Verify(t)
 	if !bytes.Equal(before, dump(t, h.Store)) {
 		t.Fatal("a read changed the store")

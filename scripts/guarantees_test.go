@@ -37,7 +37,7 @@ func TestGuarantees_NameEveryProperty(t *testing.T) {
 		}
 	}
 
-	names := map[string]string{} // the comment of each test
+	names := map[string]string{} // the comment of each test, by its folder and name as in mailbox.TestX
 	declared := regexp.MustCompile(`(?m)((?:^//.*\n)*)^func ((?:Test|Fuzz)\w+)`)
 	var comments strings.Builder // of all tests, with their line ends taken out
 	unfold := strings.NewReplacer("\n// ", " ", "\n# ", " ")
@@ -48,14 +48,14 @@ func TestGuarantees_NameEveryProperty(t *testing.T) {
 		text, err := os.ReadFile(path)
 		comments.WriteString(unfold.Replace(string(text)))
 		for _, m := range declared.FindAllSubmatch(text, -1) {
-			names[string(m[2])] += " " + string(m[1])
+			names[filepath.Base(filepath.Dir(path))+"."+string(m[2])] += " " + string(m[1])
 		}
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range regexp.MustCompile("`\\w+\\.((?:Test|Fuzz)\\w+)`").FindAllStringSubmatch(string(page), -1) {
+	for _, m := range regexp.MustCompile("`(\\w+\\.(?:Test|Fuzz)\\w+)`").FindAllStringSubmatch(string(page), -1) {
 		if names[m[1]] == "" {
 			t.Errorf("docs/guarantees.md names %s, and there is no such test", m[1])
 		}
@@ -67,7 +67,7 @@ func TestGuarantees_NameEveryProperty(t *testing.T) {
 	}
 	for _, row := range regexp.MustCompile(`(?m)^\| ([A-L]\d+) \|(.*)$`).FindAllStringSubmatch(string(page), -1) {
 		named := regexp.MustCompile(`\b` + row[1] + `\b`)
-		for _, m := range regexp.MustCompile("`\\w+\\.(Test\\w+)`").FindAllStringSubmatch(row[2], -1) {
+		for _, m := range regexp.MustCompile("`(\\w+\\.Test\\w+)`").FindAllStringSubmatch(row[2], -1) {
 			if !named.MatchString(names[m[1]]) {
 				t.Errorf("docs/guarantees.md: %s is held by %s, which does not name it", row[1], m[1])
 			}
