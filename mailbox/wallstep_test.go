@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/refusal"
 )
 
 // Mistakes 7 and 8, report 4.7 #72: the wall clock is set forward beyond a delayed
@@ -27,10 +28,25 @@ func TestRun_DelayedMessagesFollowTheWallClock(t *testing.T) {
 	if err != nil || len(got) != 1 || got[0].ID != sent.ID {
 		t.Fatalf("claimed %v, %v", got, err)
 	}
+	// Set back, it does not come again, and another one waits for the time that it
+	// was given, by the clock as it is then. Leave the due time out of a claim's
+	// judgement or of the index and this fails.
+	later, err := h.Box.Send(ctx, mailbox.Outgoing{To: "work", Delay: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
 	h.Step(-3 * time.Hour)
 	h.Box.WallStepped()
 	if got, err := h.Box.Claim(ctx, a, mailbox.ClaimRequest{}); err != nil || len(got) != 0 {
-		t.Fatalf("delivered again: %v, %v", got, err)
+		t.Fatalf("delivered again, or before its time: %v, %v", got, err)
+	}
+	if _, err := h.Box.Claim(ctx, a, mailbox.ClaimRequest{ID: later.ID}); !refusal.Has(err, refusal.MessageNotClaimable) {
+		t.Fatalf("before its time, by its id: %v", err)
+	}
+	h.Step(4*time.Hour + time.Second)
+	h.Box.WallStepped()
+	if got, err := h.Box.Claim(ctx, a, mailbox.ClaimRequest{Wait: -1}); err != nil || len(got) != 1 || got[0].ID != later.ID {
+		t.Fatalf("claimed %v, %v", got, err)
 	}
 	cancel()
 	<-ran
