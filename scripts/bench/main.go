@@ -43,14 +43,9 @@ func main() {
 
 func run() error {
 	b := bench{rounds: 3, alone: 1000, crowd: 20_000, kills: 100, backlog: 100_000,
-<<<<<<< HEAD
-		actors: []int{1, 100, 1000}, idle: time.Minute, restarts: 50, tasks: 2000, stores: []int{0, 100_000, 1_000_000}}
-	parts := flag.String("part", "trips,redelivery,idle,supervisors,tasks,cost,large", "what to measure, with commas between")
-=======
 		actors: []int{1, 100, 1000}, idle: time.Minute, restarts: 50, tasks: 2000, stores: []int{0, 100_000, 1_000_000},
 		waiting: 1_000_000, drains: 200_000}
-	parts := flag.String("part", "trips,redelivery,idle,tasks,cost,large,backlog", "what to measure, with commas between")
->>>>>>> 713c7d3 (scripts/bench: a backlog of a million; a start makes room for all that wait at once)
+	parts := flag.String("part", "trips,redelivery,idle,supervisors,tasks,cost,large,backlog", "what to measure, with commas between")
 	quick := flag.Bool("quick", false, "small sizes: does it run, not how fast")
 	scratch := flag.String("dir", os.TempDir(), "where the scratch folder is made: on the disk to be measured")
 	flag.StringVar(&b.sovereign, "sovereign", "", "the program under test (scripts/bench/run builds it)")
@@ -83,11 +78,7 @@ func run() error {
 
 	fmt.Printf("%s, %d cores, %s, load average %s\n", time.Now().Format("2006-01-02 15:04"), runtime.NumCPU(), runtime.Version(), load())
 	all := map[string]func(context.Context) error{
-<<<<<<< HEAD
-		"trips": b.trips, "redelivery": b.redelivery, "idle": b.idleActors, "supervisors": b.supervisors, "tasks": b.taskRate, "cost": b.cost, "large": b.largeStores}
-=======
-		"trips": b.trips, "redelivery": b.redelivery, "idle": b.idleActors, "tasks": b.taskRate, "cost": b.cost, "large": b.largeStores, "backlog": b.waitingMillion}
->>>>>>> 713c7d3 (scripts/bench: a backlog of a million; a start makes room for all that wait at once)
+		"trips": b.trips, "redelivery": b.redelivery, "idle": b.idleActors, "supervisors": b.supervisors, "tasks": b.taskRate, "cost": b.cost, "large": b.largeStores, "backlog": b.waitingMillion}
 	for part := range strings.SplitSeq(*parts, ",") {
 		measure, ok := all[part]
 		if !ok {
