@@ -136,7 +136,7 @@ func cutResult(data []byte, path string, size int64, err error) []byte {
 func (s *slot) endWorker(ctx context.Context, c *child) []mailbox.Ref {
 	e := c.death()
 	held := s.sup.box.Held(c.holder.Process)
-	text := e.because(e.how())
+	text := e.withOutput(e.how())
 	if e.cause != byItself {
 		text = e.how() + " (" + e.cause.String() + ")"
 	}

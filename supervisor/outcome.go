@@ -62,9 +62,9 @@ func (e death) task(result []byte, cut bool) mailbox.Outcome {
 	o := mailbox.Outcome{ExitCode: e.code, Signal: e.signal}
 	switch e.cause {
 	case byTimeout:
-		o.Verdict, o.Category, o.Reason = mailbox.Unreported, mailbox.CategoryTimeout, e.because("not done within "+e.limit)
+		o.Verdict, o.Category, o.Reason = mailbox.Unreported, mailbox.CategoryTimeout, e.withOutput("not done within "+e.limit)
 	case byNoProgress:
-		o.Verdict, o.Category, o.Reason = mailbox.Unreported, mailbox.CategoryNoProgress, e.because("its progress did not change for "+e.limit)
+		o.Verdict, o.Category, o.Reason = mailbox.Unreported, mailbox.CategoryNoProgress, e.withOutput("its progress did not change for "+e.limit)
 	case byCancel:
 		o.Verdict, o.Category, o.Reason = mailbox.Kill, mailbox.CategoryCancelled, "cancelled by an operator"
 	case byWatchdog, byUnready:
@@ -73,7 +73,7 @@ func (e death) task(result []byte, cut bool) mailbox.Outcome {
 		o.Verdict, o.Category, o.Reason = mailbox.Interrupt, mailbox.CategoryInterrupted, "stopped, and killed after "+e.limit
 	case byStop:
 		if e.signal != "" || e.code != 0 {
-			o.Verdict, o.Category, o.Reason = mailbox.Interrupt, mailbox.CategoryInterrupted, e.because("stopped: "+e.how())
+			o.Verdict, o.Category, o.Reason = mailbox.Interrupt, mailbox.CategoryInterrupted, e.withOutput("stopped: "+e.how())
 			break
 		}
 		fallthrough
@@ -85,11 +85,11 @@ func (e death) task(result []byte, cut bool) mailbox.Outcome {
 			o.Verdict, o.Category = mailbox.Complete, mailbox.CategoryCompleted
 			o.Result, o.ResultTruncated = result, cut
 		case e.code == exitTempFail:
-			o.Verdict, o.Category, o.Reason = mailbox.Defer, mailbox.CategoryDeferred, e.because("asked to be tried again later")
+			o.Verdict, o.Category, o.Reason = mailbox.Defer, mailbox.CategoryDeferred, e.withOutput("asked to be tried again later")
 		case e.code == exitDataErr:
-			o.Verdict, o.Category, o.Reason = mailbox.Kill, mailbox.CategoryBadMessage, e.because("said that the message is bad")
+			o.Verdict, o.Category, o.Reason = mailbox.Kill, mailbox.CategoryBadMessage, e.withOutput("said that the message is bad")
 		default:
-			o.Verdict, o.Category, o.Reason = mailbox.FailAttempt, mailbox.CategoryExitStatus, e.because(e.how())
+			o.Verdict, o.Category, o.Reason = mailbox.FailAttempt, mailbox.CategoryExitStatus, e.withOutput(e.how())
 		}
 	}
 	return o
@@ -115,7 +115,7 @@ func (e death) lost() mailbox.Outcome {
 	case byUnready:
 		o.Reason = "its worker was not ready within " + e.limit
 	default:
-		o.Died, o.Reason = true, e.because(e.how())
+		o.Died, o.Reason = true, e.withOutput(e.how())
 	}
 	return o
 }
@@ -131,8 +131,8 @@ func (e death) of(about mailbox.Ref) func(mailbox.Ref) mailbox.Outcome {
 	}
 }
 
-// because is what followed by the last lines of stderr.
-func (e death) because(what string) string {
+// withOutput is what, followed by the last lines of stderr.
+func (e death) withOutput(what string) string {
 	if last := strings.TrimSpace(e.last); last != "" {
 		return what + ": " + last
 	}
