@@ -55,19 +55,22 @@ type leaf struct {
 	killed atomic.Bool
 }
 
-// findCgroups makes the Host's folder, or says why there can be none. Where
-// children are inherited it takes the folder that they are in.
-func findCgroups(children []Inherited) (*cgroups, error) {
+// findCgroups makes the Host's folder, or says why there can be none. One that is
+// inherited is taken over.
+func findCgroups(from *InheritedCgroups) (*cgroups, error) {
 	c := &cgroups{idle: map[string]*leaf{}, busy: map[string]*leaf{}}
-	for _, child := range children {
-		if child.Cgroup != "" {
-			c.root = filepath.Dir(child.Cgroup)
-			c.own = filepath.Dir(c.root)
-			c.lock, _ = lockFolder(c.root)
-			return c, nil
-		}
-	}
 	var err error
+	if from != nil {
+		c.own, c.root, c.limits, c.moved, c.enabled = from.Own, from.Root, from.Limits, from.Moved, from.Enabled
+		c.lock, err = lockFolder(c.root)
+		if err == nil && c.lock == nil {
+			// Empty, and swept in the moment in which nobody held its lock.
+			if err = os.MkdirAll(c.root, 0o755); err == nil {
+				c.lock, err = lockFolder(c.root)
+			}
+		}
+		return c, err
+	}
 	if c.own, err = ownCgroup(); err != nil {
 		return nil, err
 	}
@@ -253,6 +256,17 @@ func (c *cgroups) inherit(path string) *leaf {
 	defer c.mu.Unlock()
 	c.busy[l.name] = l
 	return l
+}
+
+// handOff describes the folder, without the leaves that nothing is in.
+func (c *cgroups) handOff() *InheritedCgroups {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name, l := range c.idle {
+		l.remove()
+		delete(c.idle, name)
+	}
+	return &InheritedCgroups{Own: c.own, Root: c.root, Limits: c.limits, Moved: c.moved, Enabled: c.enabled}
 }
 
 // put takes a leaf back whose tree is gone.

@@ -26,22 +26,41 @@ const KillBound = 10 * time.Second
 // The current directory of children without a Dir is the program's at this
 // moment: a later os.Chdir does not reach the spawner thread. A nil log discards.
 func NewHost(log *slog.Logger) (*Host, error) {
-	h, _, err := newHost(log, nil)
+	h, _, err := newHost(log, nil, Handoff{})
 	return h, err
 }
 
-// An Inherited is a child of an earlier image of this very process, see Exec.
+// A Handoff is what the next image of this very process has to know of a Host, see
+// Exec.
+type Handoff struct {
+	Children []Inherited       `json:"children"`
+	Cgroup   *InheritedCgroups `json:"cgroup,omitempty"` // nil = there is none
+}
+
+// An Inherited is a child of an earlier image of this very process.
 type Inherited struct {
 	ID     Identity `json:"id"`
 	Mark   string   `json:"mark"`
 	Cgroup string   `json:"cgroup"`
+	Exit   *Exit    `json:"exit,omitempty"` // how it ended, if that has been seen
+}
+
+// InheritedCgroups is a Host's folder in cgroup v2.
+type InheritedCgroups struct {
+	Own     string `json:"own"`     // the cgroup that the supervisor was started in
+	Root    string `json:"root"`    // the folder in it
+	Limits  bool   `json:"limits"`  // memory and pids are enabled
+	Moved   bool   `json:"moved"`   // the supervisor is in a leaf of its own
+	Enabled string `json:"enabled"` // what was added to Own's subtree_control
 }
 
 // Inherit is NewHost for a program that was put in place by Exec: it takes over
-// the children, in the same order, before it reaps any. The Process of one that
-// is no child of ours any more is nil.
-func Inherit(log *slog.Logger, children []Inherited) (*Host, []*Process, error) {
-	return newHost(log, children)
+// the children, in the same order, before it reaps any. One that is no child of ours
+// any more has exited with status -1. main is the thread that the program began on:
+// it is the one that has executed it, to which the children's parent-death signal is
+// bound, and so it makes all further ones.
+func Inherit(log *slog.Logger, main *Thread, h Handoff) (*Host, []*Process, error) {
+	return newHost(log, main, h)
 }
 
 // Start starts one child and returns once its program was executed, or why it
@@ -84,11 +103,24 @@ func (h *Host) EndMarked(ctx context.Context, match func(mark string) bool) (fou
 	return h.endMarked(ctx, match)
 }
 
+// Pause stops reaping, so that what ends from now on is left for the next image of
+// this program, and returns what that has to know besides the children, each of
+// which Inherited describes. Call it when no Start is under way.
+func (h *Host) Pause() Handoff { return h.pause() }
+
+// Resume ends Pause.
+func (h *Host) Resume() { h.resume() }
+
+// Inherited is what the next image of this program has to know of p. Call it while
+// the Host is paused.
+func (p *Process) Inherited() Inherited { return p.inherited() }
+
 // Exec replaces this program by another one, on the spawner thread, the only
 // one from which children survive that. keep are descriptors that the new
 // program inherits under their numbers. The children, and the duty to reap
-// them, pass to the new program, which takes them over with Inherit. Exec returns
-// only if it failed; then all is as before.
+// them, pass to the new program, which takes them over with Inherit. A SIGHUP, SIGINT
+// or SIGTERM that comes meanwhile waits until the new program asks for it. Exec
+// returns only if it failed; then all is as before.
 func (h *Host) Exec(path string, argv, env []string, keep []uintptr) error {
 	return h.exec(path, argv, env, keep)
 }

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -36,6 +37,7 @@ type Host struct {
 	skipped bool                  // mu guards; the reaper left an unknown child because of forking
 	changed chan struct{}         // mu guards; closed when an orphan was reaped; nil = nobody waits
 	closed  bool                  // mu guards; no more Start
+	paused  bool                  // mu guards; nothing is reaped
 	deaf    bool                  // mu guards; poke is closed
 	forks   sync.WaitGroup        // Starts under way; added to under mu, while not closed
 }
@@ -52,7 +54,7 @@ type Process struct {
 	gone bool // host.mu guards; nothing of the tree is left
 }
 
-func newHost(log *slog.Logger, children []Inherited) (_ *Host, _ []*Process, err error) {
+func newHost(log *slog.Logger, main *Thread, from Handoff) (_ *Host, _ []*Process, err error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
@@ -74,7 +76,7 @@ func newHost(log *slog.Logger, children []Inherited) (_ *Host, _ []*Process, err
 	if err != nil {
 		return nil, nil, err
 	}
-	thread, err := newSpawner()
+	thread, err := newSpawner(main)
 	if err != nil {
 		null.Close()
 		return nil, nil, err
@@ -91,10 +93,10 @@ func newHost(log *slog.Logger, children []Inherited) (_ *Host, _ []*Process, err
 	if h.ignored, err = unignore(); err != nil {
 		return nil, nil, fmt.Errorf("read ignored signals: %w", err)
 	}
-	if h.groups, err = findCgroups(children); err != nil {
+	if h.groups, err = findCgroups(from.Cgroup); err != nil {
 		log.Info("cgroup v2 is not writable; trees are found by session, descent and environment", "cause", err)
 	}
-	taken := h.inherit(children) // before the reaper starts
+	taken := h.inherit(from.Children) // before the reaper starts
 	signal.Notify(h.poke, syscall.SIGCHLD)
 	h.reaped.Go(h.reap)
 	h.wake() // for what ended before
@@ -126,20 +128,50 @@ func closeOnExec() error {
 func (h *Host) inherit(children []Inherited) []*Process {
 	taken := make([]*Process, len(children))
 	for i, c := range children {
-		st, err := readStat(c.ID.PID)
-		if err != nil || st.ppid != os.Getpid() || h.self.with(st) != c.ID {
-			h.log.Warn("inherited process is no child of ours", "pid", c.ID.PID, "err", err)
-			continue
-		}
 		p := &Process{host: h, id: c.ID, mark: c.Mark, exited: make(chan struct{})}
 		if h.groups != nil && c.Cgroup != "" {
 			p.leaf = h.groups.inherit(c.Cgroup)
 		}
-		h.running[c.ID.PID] = p
 		h.trees[p] = struct{}{}
 		taken[i] = p
+		if c.Exit == nil {
+			st, err := readStat(c.ID.PID)
+			if err == nil && st.ppid == os.Getpid() && h.self.with(st) == c.ID {
+				h.running[c.ID.PID] = p
+				continue
+			}
+			h.log.Warn("inherited process is no child of ours", "pid", c.ID.PID, "err", err)
+			c.Exit = &Exit{Code: -1, At: time.Now()}
+		}
+		p.exit = *c.Exit
+		close(p.exited)
 	}
 	return taken
+}
+
+func (h *Host) pause() Handoff {
+	h.mu.Lock()
+	h.paused = true
+	h.mu.Unlock()
+	if h.groups == nil {
+		return Handoff{}
+	}
+	return Handoff{Cgroup: h.groups.handOff()}
+}
+
+func (h *Host) resume() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.paused = false
+	h.wakeLocked()
+}
+
+func (p *Process) inherited() Inherited {
+	in := Inherited{ID: p.id, Mark: p.mark, Cgroup: p.cgroupPath()}
+	if p.hasExited() {
+		in.Exit = &p.exit
+	}
+	return in
 }
 
 func (h *Host) cgroups() bool { return h.groups != nil }

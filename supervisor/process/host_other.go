@@ -50,7 +50,10 @@ const groupCheck = 50 * time.Millisecond
 
 var errOnlyLinux = errors.New("only on Linux")
 
-func newHost(log *slog.Logger, children []Inherited) (*Host, []*Process, error) {
+func newHost(log *slog.Logger, main *Thread, _ Handoff) (*Host, []*Process, error) {
+	if main != nil {
+		return nil, nil, fmt.Errorf("take over children: %w", errOnlyLinux)
+	}
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
@@ -62,13 +65,6 @@ func newHost(log *slog.Logger, children []Inherited) (*Host, []*Process, error) 
 	if signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(make(chan os.Signal), syscall.SIGHUP) // children get the default
 	}
-	taken := make([]*Process, len(children))
-	for i, c := range children {
-		if c.ID.PID > 0 {
-			taken[i] = &Process{host: h, id: c.ID, exited: make(chan struct{})}
-			h.running[c.ID.PID] = taken[i]
-		}
-	}
 	signal.Notify(h.poke, syscall.SIGCHLD)
 	h.wg.Go(func() {
 		for range h.poke {
@@ -76,7 +72,7 @@ func newHost(log *slog.Logger, children []Inherited) (*Host, []*Process, error) 
 		}
 	})
 	h.wake()
-	return h, taken, nil
+	return h, nil, nil
 }
 
 func (h *Host) wake() {
@@ -169,15 +165,17 @@ func (h *Host) endLeftover(context.Context, Identity, string, string) (int, erro
 
 func (h *Host) endMarked(context.Context, func(string) bool) (int, error) { return 0, nil }
 
-func (h *Host) exec(path string, argv, env []string, keep []uintptr) error {
-	for _, fd := range keep {
-		if _, err := unix.FcntlInt(fd, unix.F_SETFD, 0); err != nil {
-			return fmt.Errorf("keep descriptor %d: %w", fd, err)
-		}
-		defer unix.CloseOnExec(int(fd))
-	}
-	return fmt.Errorf("execute %s: %w", path, syscall.Exec(path, argv, env))
+func (h *Host) exec(path string, _, _ []string, _ []uintptr) error {
+	return execHere(path, nil, nil, nil)
 }
+
+func execHere(path string, _, _ []string, _ []uintptr) error {
+	return fmt.Errorf("execute %s: %w", path, errOnlyLinux)
+}
+
+func (h *Host) pause() Handoff          { return Handoff{} }
+func (h *Host) resume()                 {}
+func (p *Process) inherited() Inherited { return Inherited{ID: p.id} }
 
 func (h *Host) close() error {
 	h.mu.Lock()

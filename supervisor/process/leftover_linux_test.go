@@ -234,70 +234,92 @@ func init() {
 	}
 }
 
-// Exec passes the children on: they live, keep their number, and their exits are
-// seen by the new program with the right status, and one that was reaped before is not
-// mistaken for somebody else. Execute on another thread and their parent-death signal kills them.
+// Exec passes the children on, and so does the program that it has executed, twice:
+// they live, keep their numbers, and their exits are seen by the last program with the
+// right status, and one that was reaped before is not mistaken for somebody else. Have
+// another thread execute, or in the later programs another than the main one make the
+// children, and their parent-death signal kills them.
 func TestExec_PassesChildrenOn(t *testing.T) {
 	t.Parallel()
 	eachTree(t, "exec")
 }
 
 type passed struct {
-	Children []process.Inherited
-	Count    int
+	process.Handoff
+	Turn     int     // how often it has been executed
+	Cgroup   string  // "" = the children have none
+	Gate     uintptr // what the children read from
+	GateKept uintptr // while this is open, they wait
+}
+
+// passOn starts a child that ends with status 40 + the turn, and executes the test
+// binary anew.
+func (s *supervisor) passOn(state passed, ps []*process.Process) {
+	start := func(n int, script string) *process.Process {
+		spec := sh(script, "")
+		if state.Cgroup != "" {
+			spec.Cgroup = fmt.Sprintf("leaf%d", n)
+		}
+		spec.Mark += fmt.Sprint("_", n)
+		spec.Env = []string{"PATH=" + os.Getenv("PATH"), "SOVEREIGN_PROCESS=" + spec.Mark}
+		gate, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", state.Gate))
+		s.check(err)
+		defer gate.Close()
+		spec.Stdin = gate
+		return s.start(spec)
+	}
+	if state.Turn == 0 {
+		p := start(99, "exit 42") // ends, and is reaped, before
+		<-p.Exited()
+		s.check(p.KillTree(s.ctx))
+		ps = append(ps, p)
+	}
+	ps = append(ps, start(state.Turn, fmt.Sprintf("read x; setsid sleep 1000 & exit %d", 40+state.Turn)))
+	state.Handoff = s.Pause()
+	for _, p := range ps {
+		state.Children = append(state.Children, p.Inherited())
+	}
+	state.Turn++
+	b, err := json.Marshal(state)
+	s.check(err)
+	exe, err := os.Executable()
+	s.check(err)
+	keep := []uintptr{state.Gate, state.GateKept}
+	if err := s.Exec(exe+"-missing", []string{"x"}, nil, keep); !errors.Is(err, syscall.ENOENT) {
+		s.fail("Exec of a missing program: %v", err)
+	}
+	s.check(s.Exec(exe, []string{exe, string(b)}, append(os.Environ(), roleVariable+"=executed"), keep))
 }
 
 func init() {
 	roles["exec"] = func(s *supervisor) {
 		s.host()
-		var state passed
-		r, w, err := os.Pipe() // kept over the exec; the children wait for it
-		s.check(err)
-		for i := range 3 {
-			spec := sh(fmt.Sprintf("read x; setsid sleep 1000 & exit %d", 40+i), "")
-			if s.args[0] != "" {
-				spec.Cgroup = fmt.Sprintf("leaf%d", i)
-			}
-			if i == 2 {
-				spec.Argv[2] = "exit 42" // ends and is reaped before
-			}
-			spec.Stdin = r
-			spec.Mark += fmt.Sprint("_", i)
-			spec.Env = []string{"PATH=" + os.Getenv("PATH"), "SOVEREIGN_PROCESS=" + spec.Mark}
-			p := s.start(spec)
-			state.Children = append(state.Children, process.Inherited{ID: p.ID(), Mark: spec.Mark, Cgroup: p.Cgroup()})
-			if i == 2 {
-				<-p.Exited()
-				s.check(p.KillTree(s.ctx))
-			}
+		var fds [2]int
+		s.check(syscall.Pipe(fds[:]))
+		for _, fd := range fds {
+			syscall.CloseOnExec(fd)
 		}
-		b, err := json.Marshal(state)
-		s.check(err)
-		exe, err := os.Executable()
-		s.check(err)
-		if err := s.Exec(exe+"-missing", []string{"x"}, nil, []uintptr{w.Fd()}); !errors.Is(err, syscall.ENOENT) {
-			s.fail("Exec of a missing program: %v", err)
-		}
-		s.check(s.Exec(exe, []string{exe, string(b), fmt.Sprint(w.Fd())}, append(os.Environ(), roleVariable+"=executed"), []uintptr{w.Fd()}))
+		s.passOn(passed{Cgroup: s.args[0], Gate: uintptr(fds[0]), GateKept: uintptr(fds[1])}, nil)
 	}
 	roles["executed"] = func(s *supervisor) {
 		var state passed
 		s.check(json.Unmarshal([]byte(s.args[0]), &state))
-		h, ps, err := process.Inherit(slog.New(slog.NewTextHandler(os.Stderr, nil)), state.Children)
+		h, ps, err := process.Inherit(slog.New(slog.NewTextHandler(os.Stderr, nil)), s.main, state.Handoff)
 		s.check(err)
 		s.Host = h
-		var fd uintptr
-		fmt.Sscan(s.args[1], &fd)
-		if ps[2] != nil {
-			s.fail("a child that was reaped is back")
+		if got := ps[0].Exit(); got.Code != 42 || !ps[0].TreeGone() {
+			s.fail("the child that ended before: %v", got)
 		}
-		for _, p := range ps[:2] {
+		for _, p := range ps[1:] {
 			if c := p.Exit(); !c.At.IsZero() {
-				s.fail("died over the exec: %v", c)
+				s.fail("died over exec %d: %v", state.Turn, c)
 			}
 		}
-		os.NewFile(fd, "gate").Close() // EOF: they go on
-		for i, p := range ps[:2] {
+		if state.Turn < 3 {
+			s.passOn(state, ps)
+		}
+		s.check(syscall.Close(int(state.GateKept))) // EOF: they go on
+		for i, p := range ps[1:] {
 			<-p.Exited()
 			if got := p.Exit().Code; got != 40+i {
 				s.fail("status %d, want %d", got, 40+i)

@@ -66,6 +66,9 @@ func siginfoPID(info *unix.Siginfo) int {
 func (h *Host) take(pid int) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.paused {
+		return false
+	}
 	p := h.running[pid]
 	if p == nil {
 		if h.forking > 0 {

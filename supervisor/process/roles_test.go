@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -38,7 +39,25 @@ func play(name string) {
 	os.Unsetenv(roleVariable)
 	s := &supervisor{ctx: context.Background(), args: os.Args[1:]}
 	time.AfterFunc(limit, func() { panic("the role " + name + " hangs") })
-	roles[name](s)
+	if name != executed {
+		roles[name](s)
+		return
+	}
+	s.main = process.NewThread()
+	go func() {
+		roles[name](s)
+		os.Exit(0)
+	}()
+	s.main.Serve()
+}
+
+// executed is the role of a program that Exec has put in place.
+const executed = "executed"
+
+func init() {
+	if os.Getenv(roleVariable) == executed {
+		runtime.LockOSThread()
+	}
 }
 
 // A supervisor is a program in a role. Its methods end the program, with status 1,
@@ -47,6 +66,7 @@ type supervisor struct {
 	*process.Host
 	ctx  context.Context
 	args []string
+	main *process.Thread // of a program that was executed
 }
 
 func (s *supervisor) check(err error) {

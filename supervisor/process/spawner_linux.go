@@ -25,14 +25,31 @@ type spawner struct {
 	turn  chan struct{} // holds one: whoever has taken it may give descriptors and work
 	work  chan func()
 	wg    sync.WaitGroup
+	lent  bool // it is the program's main thread, which goes on
 }
 
-func newSpawner() (*spawner, error) {
+// newSpawner takes a thread that is not the main one, or else the one that is given. That
+// one keeps the program's table of descriptors, which is the one that /proc/self shows.
+func newSpawner(main *Thread) (*spawner, error) {
 	s := &spawner{work: make(chan func()), turn: make(chan struct{}, 1)}
 	s.turn <- struct{}{}
 	var err error
 	if s.given, err = newHandover(); err != nil {
 		return nil, err
+	}
+	if main != nil {
+		s.work, s.lent = main.work, true
+		ready := make(chan error, 1)
+		s.work <- func() {
+			if s.prepare(ready) {
+				ready <- nil
+			}
+		}
+		if err := <-ready; err != nil {
+			s.given.close()
+			return nil, err
+		}
+		return s, nil
 	}
 	ready := make(chan error)
 	s.wg.Go(func() { s.lock(ready) })
@@ -90,14 +107,7 @@ func (s *spawner) lock(ready chan<- error) {
 }
 
 func (s *spawner) run(ready chan<- error) {
-	if err := unix.Unshare(unix.CLONE_FS); err != nil {
-		ready <- fmt.Errorf("give the spawner thread a umask of its own: %w", err)
-		return
-	}
-	s.umask = unix.Umask(0)
-	unix.Umask(s.umask)
-	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &unix.Sigset_t{}, nil); err != nil {
-		ready <- fmt.Errorf("clear the signal mask of the spawner thread: %w", err)
+	if !s.prepare(ready) {
 		return
 	}
 	if err := s.given.part(); err != nil {
@@ -110,8 +120,28 @@ func (s *spawner) run(ready chan<- error) {
 	}
 }
 
+// prepare reports whether the thread, on which it runs, can make children; ready gets
+// why not.
+func (s *spawner) prepare(ready chan<- error) bool {
+	if err := unix.Unshare(unix.CLONE_FS); err != nil {
+		ready <- fmt.Errorf("give the spawner thread a umask of its own: %w", err)
+		return false
+	}
+	s.umask = unix.Umask(0)
+	unix.Umask(s.umask)
+	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &unix.Sigset_t{}, nil); err != nil {
+		ready <- fmt.Errorf("clear the signal mask of the spawner thread: %w", err)
+		return false
+	}
+	return true
+}
+
 // stop ends the thread; a child that still lives is killed by that.
 func (s *spawner) stop() {
+	if s.lent {
+		s.given.close()
+		return
+	}
 	close(s.work)
 	s.wg.Wait()
 	s.given.close()

@@ -274,23 +274,29 @@ func (h *Host) exec(path string, argv, env []string, keep []uintptr) error {
 		return err
 	}
 	defer h.forks.Done()
+	here := func(keep []uintptr) error {
+		ignore(h.ignored)
+		defer handle(h.ignored)
+		return execHere(path, argv, env, keep)
+	}
+	if h.thread.lent {
+		done := make(chan error)
+		h.thread.work <- func() { done <- here(keep) }
+		return <-done
+	}
 	fds := make([]int, len(keep))
 	for i, fd := range keep {
 		fds[i] = int(fd)
 	}
 	var failed error
-	err := h.thread.do(context.Background(), fds, func(got []int) { failed = h.execHere(path, argv, env, got, fds) })
+	err := h.thread.do(context.Background(), fds, func(got []int) {
+		// The thread's numbers of them are moved to those that they have in the program,
+		// by which the next one knows them.
+		if failed = place(got, fds); failed != nil {
+			failed = fmt.Errorf("keep descriptors: %w", failed)
+			return
+		}
+		failed = here(nil)
+	})
 	return errors.Join(err, failed)
-}
-
-// execHere runs on the spawner thread, so no child of ours is made meanwhile that
-// could inherit what is kept. got, the thread's numbers of it, are moved to those that
-// it has in the program, by which the next one knows it.
-func (h *Host) execHere(path string, argv, env []string, got, keep []int) error {
-	if err := place(got, keep); err != nil {
-		return fmt.Errorf("keep descriptors: %w", err)
-	}
-	ignore(h.ignored)
-	defer handle(h.ignored)
-	return fmt.Errorf("execute %s: %w", path, syscall.Exec(path, argv, env))
 }
