@@ -40,6 +40,15 @@ func NewClock(source func() Instant, onGap func(time.Duration)) *Clock {
 	return &Clock{source: source, beat: Beat, onGap: onGap}
 }
 
+// Resume has the clock go on from at, at which the program before this one has passed on
+// all that it looked after: what has passed since is left out. Call it before anything
+// else. A clock that is not there yet is left as it is.
+func (c *Clock) Resume(at Instant) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.gaps = max(0, c.source()-at)
+}
+
 // Now is the present instant. It does not run backwards.
 func (c *Clock) Now() Instant {
 	c.mu.Lock()

@@ -34,6 +34,7 @@ type Decoder struct {
 	small *bufio.Reader
 	r     *bufio.Reader // small, or a larger one over it while long lines come
 	buf   []byte        // the line, where it is longer than the reader's buffer
+	skips bool          // the rest of a line that is too long is still to be read
 
 	// Long, where it is set, is called when a line turns out to be longer than the
 	// reader's buffer, and what it returns when that line is over: who has many
@@ -69,6 +70,9 @@ func (d *Decoder) next() ([]byte, error) {
 		d.buf = nil
 	}
 	d.buf = d.buf[:0]
+	if d.skips {
+		return nil, d.skip(false)
+	}
 	if d.r.Buffered() == 0 {
 		d.r = d.small
 	}
@@ -99,13 +103,47 @@ func (d *Decoder) next() ([]byte, error) {
 		case errors.Is(err, io.EOF) && len(d.buf)+len(part) > 0:
 			return append(d.buf, part...), nil
 		default:
+			d.buf = append(d.buf, part...)
 			return nil, err
 		}
 	}
 }
 
+// Rest is what was read of the stream after the last line that was returned, once Line
+// has failed; with what is still to be read of the stream it goes on where this decoder
+// has ended (Resume).
+func (d *Decoder) Rest() Rest {
+	r := Rest{Skips: d.skips}
+	if !d.skips {
+		r.Bytes = append(r.Bytes, d.buf...)
+	}
+	for _, b := range []*bufio.Reader{d.r, d.small} {
+		more, _ := b.Peek(b.Buffered())
+		r.Bytes = append(r.Bytes, more...)
+		_, _ = b.Discard(len(more))
+	}
+	return r
+}
+
+// A Rest is a stream between two of its lines, or within one.
+type Rest struct {
+	Bytes []byte `json:"bytes,omitempty"`
+	Skips bool   `json:"skips,omitempty"` // they belong to a line that is too long
+}
+
+// Resume returns a decoder that goes on after rest with r.
+func Resume(rest Rest, r io.Reader) *Decoder {
+	if len(rest.Bytes) > 0 {
+		r = io.MultiReader(bytes.NewReader(rest.Bytes), r)
+	}
+	d := NewDecoder(r)
+	d.skips = rest.Skips
+	return d
+}
+
 // skip reads to the end of the line, unless that has been reached.
 func (d *Decoder) skip(ended bool) error {
+	d.skips = !ended
 	for !ended {
 		_, err := d.r.ReadSlice('\n')
 		switch {
@@ -115,6 +153,7 @@ func (d *Decoder) skip(ended bool) error {
 			return err
 		}
 	}
+	d.skips = false
 	return ErrLineTooLong
 }
 

@@ -95,6 +95,27 @@ type SlotClaim struct {
 	Token Token  `json:"token"`
 }
 
+// UpgradeParams name the program that is to take the place of the supervisor's: "" is
+// the file that it was started from, as it is now. A path that is not absolute counts
+// from the supervisor's folder.
+type UpgradeParams struct {
+	Binary string `json:"binary,omitempty"`
+}
+
+// UpgradedParams name an upgrade that has begun.
+type UpgradedParams struct {
+	ID string `json:"id"`
+}
+
+// Upgrade says what took the place of what.
+type Upgrade struct {
+	From      string `json:"from"` // version
+	To        string `json:"to"`
+	Binary    string `json:"binary"`
+	Processes int    `json:"processes"` // that went on
+	TookMS    int64  `json:"took_ms"`   // in which nothing was answered
+}
+
 // InboxListParams chooses messages; zero values choose all.
 type InboxListParams struct {
 	Actor   string   `json:"actor,omitempty"`

@@ -44,6 +44,8 @@ const (
 	MethodActorResume  = "actor.resume"
 	MethodReload       = "reload"
 	MethodShutdown     = "shutdown"
+	MethodUpgrade      = "upgrade"
+	MethodUpgraded     = "upgrade.result" // what became of an upgrade; upgrade itself answers the same
 	MethodEventsList   = "events.list"
 	MethodLeasesList   = "leases.list"
 	MethodLeasesReset  = "leases.reset"

@@ -126,6 +126,11 @@ func (r *Recovery) ReconcileExcept(ctx context.Context, alive map[fence.Process]
 	return out, err
 }
 
+// Adopted stands for a first pass where there is nothing to reconcile: whoever holds
+// what is on record lives, and is looked after by this program as it was by the one
+// before.
+func (r *Recovery) Adopted() { r.once.Do(func() { close(r.reconciled) }) }
+
 // Abandoned is Died for a process whose supervisor ended before it did: nobody
 // saw how it ended, so its attempts are lost (P4.2).
 func (r *Recovery) Abandoned(ctx context.Context, h fence.Holder) ([]mailbox.Ref, error) {

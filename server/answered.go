@@ -48,6 +48,9 @@ type counting struct {
 func (c counting) handle(run, wait context.Context, in *call) answer {
 	method := in.req.Method
 	a := c.handler.handle(run, wait, in)
+	if a.again != nil {
+		return a // it has no answer yet
+	}
 	if settled, ok := a.result.(protocol.SettleResult); ok {
 		for _, item := range settled.Results {
 			c.tally.add(Answered{method, category(item.Error)})

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 
 	"github.com/sovereign-run/sovereign/fence"
@@ -37,6 +38,13 @@ type Supervisor interface {
 	// says what that would do. A file that is refused is a *config.Problems, and
 	// changes nothing.
 	Reload(ctx context.Context, dryRun bool) (protocol.Reload, error)
+	// Upgrade has another program take the supervisor's place, and returns, once that
+	// is about to happen, a name for Upgraded. Where the program is refused, everything
+	// goes on as before.
+	Upgrade(ctx context.Context, binary string) (id string, err error)
+	// Upgraded waits until the upgrade is over, and returns what has come of it. It may
+	// be asked of the program that came after the one that was asked for it.
+	Upgraded(ctx context.Context, id string) (protocol.Upgrade, error)
 	// Shutdown begins the end of the supervisor and returns at once.
 	Shutdown()
 }
@@ -77,6 +85,10 @@ func (c *Control) handle(run, wait context.Context, in *call) answer {
 		return unknownMethod(in.req.Method)
 	}
 	result, err := m(c, asking{run: run, wait: wait, waiting: in.waiting, bulky: in.bulky, tell: in.tell}, in.req.Method, in.req.Params)
+	if again, ok := errors.AsType[askAgain](err); ok {
+		again.req.ID = in.req.ID
+		return answer{again: &again.req}
+	}
 	if err != nil {
 		return refuse(err)
 	}
@@ -126,6 +138,8 @@ var requests = map[string]request{
 	protocol.MethodActorResume:  on((*Control).actorResume),
 	protocol.MethodReload:       on((*Control).reload),
 	protocol.MethodShutdown:     on((*Control).shutdown),
+	protocol.MethodUpgrade:      on((*Control).upgrade),
+	protocol.MethodUpgraded:     on((*Control).upgraded),
 
 	protocol.MethodMetrics:     on((*Control).writeMetrics),
 	protocol.MethodLogsReopen:  on((*Control).reopenLogs),
@@ -190,14 +204,14 @@ func noSupervisor(what string) error {
 
 func (c *Control) actorStart(in asking, p protocol.ActorParams) (any, error) {
 	if c.supervisor != nil {
-		return protocol.Empty{}, c.supervisor.Start(in.run, p.Actor)
+		return in.wish(protocol.MethodActorStart, p, c.supervisor.Start)
 	}
 	return protocol.Empty{}, c.box.SetStopped(in.run, p.Actor, false)
 }
 
 func (c *Control) actorStop(in asking, p protocol.ActorParams) (any, error) {
 	if c.supervisor != nil {
-		return protocol.Empty{}, c.supervisor.Stop(in.run, p.Actor)
+		return in.wish(protocol.MethodActorStop, p, c.supervisor.Stop)
 	}
 	return protocol.Empty{}, c.box.SetStopped(in.run, p.Actor, true)
 }
@@ -220,7 +234,7 @@ func (c *Control) actorRestart(in asking, p protocol.ActorParams) (any, error) {
 	if c.supervisor == nil {
 		return nil, noSupervisor("restart " + quoted(p.Actor))
 	}
-	return protocol.Empty{}, c.supervisor.Restart(in.run, p.Actor)
+	return in.wish(protocol.MethodActorStart, p, c.supervisor.Restart) // once it is asked for, that it starts is waited for
 }
 
 func (c *Control) actorSignal(in asking, p protocol.ActorParams) (any, error) {
@@ -238,6 +252,46 @@ func (c *Control) reload(in asking, p protocol.ReloadParams) (any, error) {
 		return nil, noSupervisor("reload")
 	}
 	return c.supervisor.Reload(in.run, p.DryRun)
+}
+
+func (c *Control) upgrade(in asking, p protocol.UpgradeParams) (any, error) {
+	if c.supervisor == nil {
+		return nil, noSupervisor("upgrade")
+	}
+	done, err := in.waiting()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	id, err := c.supervisor.Upgrade(in.wait, p.Binary)
+	if err != nil {
+		return nil, err
+	}
+	return c.outcome(in, id)
+}
+
+func (c *Control) upgraded(in asking, p protocol.UpgradedParams) (any, error) {
+	if c.supervisor == nil {
+		return nil, noSupervisor("upgrade")
+	}
+	done, err := in.waiting()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	return c.outcome(in, p.ID)
+}
+
+// outcome waits until an upgrade is over, wherever the connection is by then.
+func (c *Control) outcome(in asking, id string) (any, error) {
+	out, err := c.supervisor.Upgraded(in.wait, id)
+	if errors.Is(err, errPassedOn) {
+		return nil, anew(protocol.MethodUpgraded, protocol.UpgradedParams{ID: id})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 func (c *Control) shutdown(asking, protocol.Empty) (any, error) {
@@ -300,6 +354,10 @@ func (c *Control) eventsList(in asking, p protocol.EventsListParams) (any, error
 		select {
 		case <-more:
 		case <-ctx.Done():
+			if passedOn(in.wait) {
+				p.After = out.Next
+				return nil, anew(protocol.MethodEventsList, p)
+			}
 			return out, nil
 		}
 	}

@@ -288,3 +288,9 @@ func TestControl_AsksTheSupervisor(t *testing.T) {
 		t.Errorf("status %+v", s)
 	}
 }
+
+func (o *operator) Upgrade(context.Context, string) (string, error) { return "", nil }
+
+func (o *operator) Upgraded(context.Context, string) (protocol.Upgrade, error) {
+	return protocol.Upgrade{}, nil
+}

@@ -194,6 +194,9 @@ func (c *Control) await(in asking, p protocol.AwaitParams) (any, error) {
 	defer cancel()
 	d, err := c.box.Await(ctx, id)
 	if err != nil && ctx.Err() != nil && !isRefusal(err) {
+		if passedOn(in.wait) {
+			return nil, anew(protocol.MethodAwait, p)
+		}
 		if in.wait.Err() != nil {
 			return nil, refusal.New(refusal.Unavailable, "the wait for "+p.ID+" was ended", "the supervisor stops", "ask again").Later()
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,6 +39,7 @@ type answer struct {
 	result any
 	err    *protocol.Error
 	told   func(sent bool)
+	again  *protocol.Request // the wait was ended so that the link can be passed on: this is asked anew then
 }
 
 func refuse(err error) answer {
@@ -187,6 +189,10 @@ type link struct {
 	again chan *call  // to the goroutine that waits for another call, if there is one; closed when there will be none
 	spare atomic.Bool // there is one
 
+	paused atomic.Bool        // pause was called
+	rest   protocol.Rest      // of a link that was paused: what was read of the next line
+	back   []protocol.Request // mu guards; to be asked anew
+
 	bulk    chan struct{} // holds one for each large answer under way
 	gone    chan struct{} // closed when closed is set
 	writing sync.Mutex    // held for each write, so that those after a failed one are not begun
@@ -212,19 +218,32 @@ func (l *link) serve(stop context.Context) {
 		_ = l.conn.SetReadDeadline(time.Unix(1, 0)) // nothing more is read
 	})
 	var calls sync.WaitGroup
-	l.read(&calls)
+	err := l.read(&calls)
 	close(l.again)
-	l.endWaits(errPeerGone)
+	passOn := l.paused.Load() && errors.Is(err, os.ErrDeadlineExceeded)
+	if passOn {
+		l.endWaits(errPassedOn)
+	} else {
+		l.endWaits(errPeerGone)
+	}
 	calls.Wait()
-	quit()
-	l.close()
+	if !quit() || !passOn {
+		l.close()
+	}
 }
 
 var errPeerGone = errors.New("the peer asks nothing more")
 
-func (l *link) read(calls *sync.WaitGroup) {
-	lines := protocol.NewDecoder(l.conn)
+// read returns the error that ended it, nil where the link is closed.
+func (l *link) read(calls *sync.WaitGroup) error {
+	lines := protocol.Resume(l.rest, l.conn)
 	lines.Long = l.long
+	defer func() { l.rest = lines.Rest() }()
+	for _, req := range l.takeBack() {
+		if c := (&call{link: l, size: len(req.Params), req: req}); l.enter(c) {
+			calls.Go(func() { l.work(c) })
+		}
+	}
 	for l.hasRoom() {
 		line, err := lines.Line()
 		if errors.Is(err, protocol.ErrLineTooLong) {
@@ -232,7 +251,7 @@ func (l *link) read(calls *sync.WaitGroup) {
 			continue
 		}
 		if err != nil {
-			return
+			return err
 		}
 		c := &call{link: l, size: len(line)}
 		var wrong *protocol.Error
@@ -249,6 +268,7 @@ func (l *link) read(calls *sync.WaitGroup) {
 			calls.Go(func() { l.work(c) })
 		}
 	}
+	return nil
 }
 
 // work answers c, and then what comes next unless another goroutine waits for that
@@ -314,7 +334,11 @@ func (l *link) answer(c *call) {
 	delete(l.ids, c.req.ID) // first: the peer may use it again once it has the answer
 	l.mu.Unlock()
 	var sent bool
-	if c.req.ID == "" {
+	if a.again != nil {
+		l.mu.Lock()
+		l.back = append(l.back, *a.again)
+		l.mu.Unlock()
+	} else if c.req.ID == "" {
 		sent = true
 	} else if a.err != nil {
 		sent = l.write(c.req.ID, a.err)

@@ -55,10 +55,17 @@ type Server struct {
 	end  context.CancelCauseFunc
 
 	mu      sync.Mutex // guards what follows
-	links   map[*link]struct{}
+	links   map[*link]served
 	byUser  map[caller]int // connections from sockets
 	closed  bool
+	paused  chan struct{}  // closed when a pause ends; nil = there is none
 	serving sync.WaitGroup // one for each link; added to under mu while not closed
+}
+
+// served is what a server knows of a link.
+type served struct {
+	kind kind   // 0 = it is a worker's channel
+	left func() // called, with mu held, when it has ended
 }
 
 // A caller is whose connections are counted together: those of one user on one
@@ -75,7 +82,7 @@ func New(box *mailbox.Box, people *Control, processes Processes, log *slog.Logge
 	}
 	stop, end := context.WithCancelCause(context.Background())
 	return &Server{box: box, people: people, processes: processes, log: log, stop: stop, end: end,
-		links: map[*link]struct{}{}, byUser: map[caller]int{},
+		links: map[*link]served{}, byUser: map[caller]int{},
 		longOwn: make(chan struct{}, maxLongLines), longOther: make(chan struct{}, maxLongLinesOfOther)}
 }
 
@@ -125,9 +132,13 @@ func (s *Server) accept(socket *net.UnixListener, k kind) error {
 		switch {
 		case err == nil:
 			pause = 5 * time.Millisecond
-			s.greet(conn, k)
+			s.greet(conn, k, Connection{})
 		case s.stop.Err() != nil:
 			return nil
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			if !s.waitResumed() {
+				return nil
+			}
 		case isTemporary(err):
 			// Out of descriptors: those that connect wait until some are free.
 			s.log.Warn("connection not accepted", "err", err)
@@ -144,8 +155,8 @@ func (s *Server) accept(socket *net.UnixListener, k kind) error {
 }
 
 // greet starts to serve a connection, or turns it away with one line that says
-// why.
-func (s *Server) greet(conn *net.UnixConn, k kind) {
+// why. from is what there is to go on with, of one that was passed on.
+func (s *Server) greet(conn *net.UnixConn, k kind, from Connection) {
 	uid, err := peerUID(conn)
 	own := err == nil && (uid == os.Geteuid() || uid == 0)
 	if k == control && !own {
@@ -162,20 +173,21 @@ func (s *Server) greet(conn *net.UnixConn, k kind) {
 	}
 	l := newLink(conn, counting{h, &s.tally}, s.log)
 	l.long = s.longLines(conn, own)
-	from := caller{k, uid}
+	l.rest, l.back = from.Rest, from.Again
+	who := caller{k, uid}
 	most := maxConnections
 	if !own {
 		most = maxConnectionsOfOther
 	}
 	s.mu.Lock()
-	full := s.byUser[from] >= most
+	full := s.byUser[who] >= most
 	if !full && !s.closed {
-		s.byUser[from]++
-		s.startLocked(l, func() {
-			if s.byUser[from]--; s.byUser[from] == 0 {
-				delete(s.byUser, from)
+		s.byUser[who]++
+		s.startLocked(l, served{k, func() {
+			if s.byUser[who]--; s.byUser[who] == 0 {
+				delete(s.byUser, who)
 			}
-		})
+		}})
 	}
 	closed := s.closed
 	s.mu.Unlock()
@@ -196,16 +208,21 @@ func turnAway(conn *net.UnixConn, err error) {
 	_ = conn.Close()
 }
 
-// startLocked serves l in a goroutine that finish joins. left is called, with
-// mu held, when l has ended.
-func (s *Server) startLocked(l *link, left func()) {
-	s.links[l] = struct{}{}
+// startLocked serves l in a goroutine that finish joins.
+func (s *Server) startLocked(l *link, as served) {
+	s.links[l] = as
+	if s.paused != nil {
+		l.pause()
+	}
 	s.serving.Go(func() {
 		l.serve(s.stop)
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		if l.parked() {
+			return
+		}
 		delete(s.links, l)
-		left()
+		as.left()
 	})
 }
 
@@ -250,9 +267,20 @@ const maxNotices = 256
 // speaks for h, and for nobody else. The caller calls Close when the process
 // has been reaped. It does not block.
 func (s *Server) Attach(conn net.Conn, h fence.Holder) *Channel {
+	return s.attach(conn, h, heldChannel{})
+}
+
+func (s *Server) attach(conn net.Conn, h fence.Holder, from heldChannel) *Channel {
 	asks := &workers{box: s.box, processes: s.processes, given: &s.given, bound: &h}
 	l := newLink(conn, counting{asks, &s.tally}, s.log)
+	l.rest, l.back = from.Rest, from.Again
 	c := &Channel{server: s, holder: h, link: l, queue: make(chan *protocol.Notification, maxNotices), done: make(chan struct{})}
+	if from.Drained {
+		l.endWaits(errDrained)
+	}
+	for _, n := range from.Notices[:min(len(from.Notices), maxNotices)] {
+		c.queue <- &n
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -260,7 +288,7 @@ func (s *Server) Attach(conn net.Conn, h fence.Holder) *Channel {
 		close(l.served)
 		return c
 	}
-	s.startLocked(l, func() {})
+	s.startLocked(l, served{left: func() {}})
 	s.serving.Go(c.notify)
 	return c
 }
@@ -268,6 +296,17 @@ func (s *Server) Attach(conn net.Conn, h fence.Holder) *Channel {
 // notify writes the notifications until the channel or the server ends.
 func (c *Channel) notify() {
 	for {
+		resumed := c.server.whilePaused()
+		if resumed != nil {
+			select {
+			case <-resumed:
+				continue
+			case <-c.done:
+				return
+			case <-c.server.stop.Done():
+				return
+			}
+		}
 		select {
 		case n := <-c.queue:
 			c.link.send(n)

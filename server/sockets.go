@@ -56,7 +56,7 @@ func listen(data, name string, mode fs.FileMode, k kind) (*Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", name, err)
 	}
-	file := filepath.Join(data, name)
+	file := socketFile(data, name)
 	conns, err := bind(data, name, mode)
 	if err != nil {
 		return nil, cannotListen(file, err)
@@ -77,6 +77,8 @@ func listen(data, name string, mode fs.FileMode, k kind) (*Listener, error) {
 	}
 	return l, nil
 }
+
+func socketFile(data, name string) string { return filepath.Join(data, name) }
 
 // bind makes the socket under another name, gives it its mode and renames it
 // into place: nobody ever meets it with a wrong mode, and a stale one is

@@ -82,6 +82,7 @@ func (w *workers) handle(run, wait context.Context, c *call) answer {
 	if err != nil {
 		return refuse(err)
 	}
+	asked := c.req
 	c.req.Params = nil // not kept while the request waits
 	if who.Process == "" {
 		who.Process = c.req.Process
@@ -94,7 +95,13 @@ func (w *workers) handle(run, wait context.Context, c *call) answer {
 		return refuse(err)
 	}
 	w.processes.Alive(h.Process)
+	if asked.Method != protocol.MethodClaim {
+		asked.Params = nil
+	}
 	a := do(doing{run: run, wait: wait, call: c, holder: h, mode: mode})
+	if a.again != nil {
+		a.again = &asked
+	}
 	if a.err != nil && (a.err.Data.Category == refusal.ActorLeaseLost || a.err.Data.Category == refusal.LeaseCorrupt) {
 		// Refused within a transaction, not for being another one: all that this
 		// process holds is lost, whichever of its requests found that out.
@@ -174,6 +181,9 @@ func (w *workers) claim(raw json.RawMessage) (protocol.Identity, deed, error) {
 				"its actor's mode is "+string(in.mode), "a worker claims; set mode: worker"))
 		}
 		messages, told, err := w.claimFor(in, q)
+		if err == nil && len(messages) == 0 && q.Wait > 0 && passedOn(in.wait) {
+			return answer{again: &protocol.Request{}}
+		}
 		if err != nil {
 			return refuse(err)
 		}

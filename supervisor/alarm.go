@@ -47,6 +47,22 @@ func (a *alarm) C() <-chan time.Time {
 	return a.timer.C
 }
 
+// again makes it ring at an instant; 0 = not at all.
+func (a *alarm) again(now, at fence.Instant) {
+	a.off()
+	if at != 0 {
+		a.set(now, time.Duration(max(0, at-now)))
+	}
+}
+
+// instant is when it rings; 0 = it is off.
+func (a *alarm) instant() fence.Instant {
+	if a.timer == nil {
+		return 0
+	}
+	return a.at
+}
+
 // rang is called when C has fired, and reports whether the instant has come. If
 // it has, the alarm is off; else it is set for what is left.
 func (a *alarm) rang(now fence.Instant) bool {

@@ -16,10 +16,13 @@ import (
 // then. A completion that commits first wins. Where ctx ends first, it goes on.
 func (sup *Supervisor) EndCancelled(ctx context.Context, h fence.Holder, ref mailbox.Ref) error {
 	ended := make(chan struct{})
+	sup.enforcing.Add(1)
 	if !sup.job(func(ctx context.Context) {
 		defer close(ended)
+		defer func() { sup.enforcing.Add(-1); sup.changes.tell() }()
 		sup.enforce(ctx, h, ref)
 	}) {
+		sup.enforcing.Add(-1)
 		return stoppingNow()
 	}
 	select {

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"encoding/json"
 	"net"
 	"strconv"
 	"strings"
@@ -23,6 +24,9 @@ type Attacher interface {
 	// Attach serves conn, the supervisor's end of a worker's descriptor 3, for
 	// the process h, and returns at once.
 	Attach(conn net.Conn, h fence.Holder) Channel
+	// Adopt is Attach for a channel that the program before this one has passed on,
+	// as Channel.Held describes it.
+	Adopt(fd uintptr, state json.RawMessage, h fence.Holder) (Channel, error)
 }
 
 // A Channel is a served connection to one worker.
@@ -33,6 +37,9 @@ type Channel interface {
 	// Close is called once the worker's tree has ended: it answers what the
 	// worker had written before, for a short time, and closes the connection.
 	Close()
+	// Held is the channel's descriptor, and what another program needs to go on with
+	// it; ok is false where it has ended. It is called while nothing comes through it.
+	Held() (fd uintptr, state json.RawMessage, ok bool)
 }
 
 // A child is one incarnation: a process with its lease, and in task mode with its
@@ -62,6 +69,7 @@ type child struct {
 	endClaims context.CancelFunc
 
 	channel  atomic.Pointer[Channel] // nil where there is none
+	uid      int                     // its user's number
 	socket   *notifySocket           // for sd_notify; nil where there is none. Not changed once it runs
 	said     atomic.Pointer[word]    // what it has said of itself there, nil = nothing
 	unleased atomic.Bool             // it was told that its lease is lost

@@ -2,6 +2,8 @@ package supervisor
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/sovereign-run/sovereign/config"
@@ -58,6 +60,12 @@ func (l *living) get(p fence.Process) *child {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return l.children[p]
+}
+
+func (l *living) all() []*child {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return slices.Collect(maps.Values(l.children))
 }
 
 // Lookup returns what the living process p may speak for; ok is false where p

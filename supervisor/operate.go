@@ -15,20 +15,20 @@ import (
 // work, waits for another actor, or could not be started, which is an error
 // that says why. The wish is durable, and forgives failures so far (F4).
 func (sup *Supervisor) Start(ctx context.Context, name string) error {
-	return sup.operate(ctx, name, start, func() error { return sup.box.SetStopped(ctx, name, false) })
+	return sup.operate(ctx, name, start, func() error { return sup.box.SetStopped(context.WithoutCancel(ctx), name, false) })
 }
 
 // Stop ends every process of an actor, and returns once nothing of their trees is
 // left: after stop.signal, and SIGKILL at stop.timeout. The wish is durable: the
 // actor stays stopped, over restarts of the supervisor too, until it is started.
 func (sup *Supervisor) Stop(ctx context.Context, name string) error {
-	return sup.operate(ctx, name, stop, func() error { return sup.box.SetStopped(ctx, name, true) })
+	return sup.operate(ctx, name, stop, func() error { return sup.box.SetStopped(context.WithoutCancel(ctx), name, true) })
 }
 
 // Restart ends every process of an actor and starts new ones, as Stop and Start
 // do. Of restarts that are asked for at one time one is made.
 func (sup *Supervisor) Restart(ctx context.Context, name string) error {
-	return sup.operate(ctx, name, restart, func() error { return sup.box.SetStopped(ctx, name, false) })
+	return sup.operate(ctx, name, restart, func() error { return sup.box.SetStopped(context.WithoutCancel(ctx), name, false) })
 }
 
 // operate makes a wish durable, tells the slots of it, and waits until they have

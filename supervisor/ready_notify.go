@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -119,6 +120,7 @@ type notifySocket struct {
 	path   string
 	conn   *net.UnixConn
 	closed chan struct{} // closed when nothing is to be read any more
+	paused atomic.Bool
 	reader sync.WaitGroup
 	once   sync.Once
 }
@@ -172,8 +174,10 @@ func (sup *Supervisor) clearNotify() error { return os.RemoveAll(sup.notifyDir()
 
 // serve hears what c's tree says until close. It is called once, when c runs.
 func (n *notifySocket) serve(c *child, uid int) {
+	n.paused.Store(false)
+	_ = n.conn.SetReadDeadline(time.Time{})
 	n.reader.Go(func() {
-		if err := n.read(c, uid); err != nil && !errors.Is(err, net.ErrClosed) {
+		if err := n.read(c, uid); err != nil && !errors.Is(err, net.ErrClosed) && !n.paused.Load() {
 			c.slot.log.Warn("nothing more is heard from sd_notify", "err", err)
 		}
 	})
@@ -209,7 +213,7 @@ func (n *notifySocket) read(c *child, uid int) error {
 		if now.Sub(since) >= noticesWithin {
 			since, heard = now, 0
 		}
-		if heard++; heard >= noticesMost && !n.rest(noticesWithin-now.Sub(since)) {
+		if heard++; heard >= noticesMost && !n.paused.Load() && !n.rest(noticesWithin-now.Sub(since)) {
 			return net.ErrClosed
 		}
 	}
@@ -225,6 +229,14 @@ func (n *notifySocket) rest(d time.Duration) bool {
 	case <-n.closed:
 		return false
 	}
+}
+
+// pause leaves what comes in the socket, until serve is called again; nothing is heard
+// from it when it returns.
+func (n *notifySocket) pause() {
+	n.paused.Store(true)
+	_ = n.conn.SetReadDeadline(time.Unix(1, 0))
+	n.reader.Wait()
 }
 
 // close removes the socket; nothing is heard from it when it returns. A nil one
@@ -263,6 +275,12 @@ func (c *child) heed(n notice) {
 func (c *child) asksToNotify() bool {
 	spec := c.def.spec
 	return spec.Mode != config.Task && spec.Ready != nil && spec.Ready.Notify
+}
+
+// asksToBeSeen reports whether it is looked at whether the child is ready.
+func (c *child) asksToBeSeen() bool {
+	spec := c.def.spec
+	return spec.Mode != config.Task && spec.Ready != nil && !spec.Ready.Notify
 }
 
 // word is what the child has last said of itself.

@@ -39,6 +39,8 @@ type slot struct {
 	closing bool            // the supervisor stops: run returns once the slot rests
 	leaving bool            // it is not declared any more: run returns once it is stopped
 	waiters []chan<- view   // who waits for the slot to settle; each has room for one
+	held    bool            // it begins nothing new
+	probing bool            // a job looks whether its process is ready
 	counted bool            // whether it counts as ready at the gate
 	history history         // of its ends
 

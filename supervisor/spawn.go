@@ -81,7 +81,7 @@ func (s *slot) launch(ctx context.Context, c *child) (err error) {
 	if err != nil {
 		return err
 	}
-	spec.Credential = account.credential
+	spec.Credential, c.uid = account.credential, account.uid()
 	ours := c.identity(s.sup.socket, c.def.spec.LeaseTTL, time.Now())
 	if c.task != nil {
 		if err := s.makeWorkspace(c, account); err != nil {
@@ -122,7 +122,7 @@ func (s *slot) launch(ctx context.Context, c *child) (err error) {
 		return err
 	}
 	if c.socket != nil {
-		c.socket.serve(c, account.uid())
+		c.socket.serve(c, c.uid)
 	}
 	if c.task != nil {
 		c.task.Body = nil

@@ -27,6 +27,9 @@ func (s *slot) await() {
 // seek looks for work. A long-lived process always has some.
 func (s *slot) seek() {
 	s.history.trouble = nil
+	if s.held {
+		return // release goes on
+	}
 	if s.spec().Mode != config.Task {
 		s.step(work)
 		return
@@ -114,17 +117,29 @@ func (s *slot) watch() {
 		return
 	}
 	s.clock.set(s.sup.now(), spec.Ready.Timeout)
-	if spec.Ready.Notify {
+	s.probe()
+}
+
+// probe has it seen when the process is ready, unless it says so itself.
+func (s *slot) probe() {
+	c := s.child
+	if c.def.spec.Ready.Notify || s.held || s.probing {
 		return
 	}
-	c := s.child
 	ctx, cancel := context.WithCancel(s.sup.base)
-	s.cancel = cancel
+	s.cancel, s.probing = cancel, true
 	s.sup.job(func(context.Context) {
 		defer cancel()
 		if s.sup.probe(ctx, c.def, s.name) == nil {
 			s.isReady(c)
 		}
+		s.post(func() {
+			s.probing = false
+			s.sup.changes.tell()
+			if s.life.at == starting && s.child.asksToBeSeen() && !s.child.early {
+				s.probe() // it was held meanwhile, or this was the probe of the process before
+			}
+		})
 	})
 }
 

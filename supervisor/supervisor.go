@@ -27,6 +27,11 @@ type Options struct {
 	Environ  []string        // what children inherit, as os.Environ; what is reserved is left out
 	Failed   <-chan struct{} // closed when the store does not know its last write; nil = never
 	Log      *slog.Logger    // nil = discard
+
+	// Handed is what the program before this one has passed on, nil = nothing, and
+	// Processes are its children, in the order of Handed.Children.
+	Handed    *Handed
+	Processes []*process.Process
 }
 
 // A Supervisor keeps the declared actors running. New makes one, Run runs it; the
@@ -54,6 +59,8 @@ type Supervisor struct {
 	lingers  map[fence.Slot]chan struct{} // slots with a leftover that does not die, closed once it has; set before the slots run
 
 	notifySockets atomic.Uint64 // how many were made, for their names
+	enforcing     atomic.Int32  // cancelled attempts whose end is being seen to
+	handed        *Handed       // nil = there was no program before this one; Run forgets it
 
 	base    context.Context // of all jobs; it ends when Run returns
 	endBase context.CancelFunc
@@ -70,7 +77,8 @@ type Supervisor struct {
 	fatalIs error
 }
 
-// New returns a supervisor of the actors of a checked file. Nothing is started.
+// New returns a supervisor of the actors of a checked file, or of those that the program
+// before this one has passed on. Nothing is started.
 // The box is loaded, and has recorded the actors, before Run is called.
 func New(actors []config.Actor, box *mailbox.Box, rec *recovery.Recovery, host *process.Host, o Options) *Supervisor {
 	if o.Log == nil {
@@ -81,6 +89,10 @@ func New(actors []config.Actor, box *mailbox.Box, rec *recovery.Recovery, host *
 		living: newLiving(), tallies: newTallies(), haunted: map[fence.Slot]error{}, pace: newPace(), running: make(chan struct{}), closing: make(chan struct{}), fatal: make(chan struct{})}
 	sup.base, sup.endBase = context.WithCancel(context.Background())
 	sup.environ = overlay(inherited(o.Environ))
+	if o.Handed != nil {
+		sup.restore(o.Handed, o.Processes)
+		return sup
+	}
 	var fleet []*actor
 	for i := range actors {
 		fleet = append(fleet, newActor(sup, define(&actors[i], 0, sup.environ)))
@@ -94,40 +106,17 @@ func New(actors []config.Actor, box *mailbox.Box, rec *recovery.Recovery, host *
 // stops everything, dependants first, and returns when nothing runs any more.
 // Its error is nil unless something made it impossible to go on: a store whose
 // last write has an unknown outcome (P4.10), or folders that cannot be made.
+//
+// After a program that has passed everything on there is nothing to end, to recover or
+// to start: what it had running goes on.
 func (sup *Supervisor) Run(ctx context.Context) error {
 	defer sup.endBase()
-	if err := sup.prepare(); err != nil {
-		return err
-	}
 	sup.warnOfLimit()
-	stuck, err := sup.recover(ctx)
-	if ctx.Err() != nil {
-		return nil // stopped before anything was started; the next start goes on
-	}
-	if err != nil {
+	if sup.handed != nil {
+		sup.takeOver()
+	} else if begun, err := sup.begin(ctx); !begun {
 		return err
 	}
-	sup.box.OnOverdue(sup.overdue)
-	sup.box.OnLost(sup.claimLost)
-	sup.box.Note(mailbox.Event{Kind: protocol.EventSupervisorStarted})
-
-	for _, a := range sup.actors() {
-		for _, s := range a.slots {
-			sup.own(s)
-		}
-	}
-	for slot, err := range stuck {
-		sup.holdLeftover(slot, err)
-	}
-	wanted := sup.wanted(sup.Declared())
-	for _, a := range sup.actors() {
-		if wanted[a.name()] && !sup.isClosing() {
-			for _, s := range a.slots {
-				s.post(func() { s.step(start) })
-			}
-		}
-	}
-	close(sup.running)
 
 	select {
 	case <-ctx.Done():
@@ -151,6 +140,48 @@ func (sup *Supervisor) Run(ctx context.Context) error {
 		sup.log.Warn("sockets for sd_notify not removed", "err", err)
 	}
 	return sup.fatalError()
+}
+
+// begin recovers and starts. It is false, with the error if there was one, where the
+// supervisor does not run.
+func (sup *Supervisor) begin(ctx context.Context) (begun bool, err error) {
+	if err := sup.prepare(); err != nil {
+		return false, err
+	}
+	stuck, err := sup.recover(ctx)
+	if ctx.Err() != nil {
+		return false, nil // stopped before anything was started; the next start goes on
+	}
+	if err != nil {
+		return false, err
+	}
+	sup.listen()
+	sup.box.Note(mailbox.Event{Kind: protocol.EventSupervisorStarted})
+
+	for _, a := range sup.actors() {
+		for _, s := range a.slots {
+			sup.own(s)
+		}
+	}
+	for slot, err := range stuck {
+		sup.holdLeftover(slot, err)
+	}
+	wanted := sup.wanted(sup.Declared())
+	for _, a := range sup.actors() {
+		if wanted[a.name()] && !sup.isClosing() {
+			for _, s := range a.slots {
+				s.post(func() { s.step(start) })
+			}
+		}
+	}
+	close(sup.running)
+	return true, nil
+}
+
+// listen has the mailbox tell what becomes of claims.
+func (sup *Supervisor) listen() {
+	sup.box.OnOverdue(sup.overdue)
+	sup.box.OnLost(sup.claimLost)
 }
 
 // prepare makes the folders that processes need.

@@ -93,6 +93,21 @@ func (n *notifier) Reloading() (done func() error, err error) {
 	return func() error { return n.tell("READY=1") }, n.tell(states...)
 }
 
+// isReady reports whether it was told that all is up.
+func (n *notifier) isReady() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.ready
+}
+
+// goesOn tells what a program before this one has told already: that all is up.
+func (n *notifier) goesOn() error {
+	n.mu.Lock()
+	n.ready = true
+	n.mu.Unlock()
+	return n.tell("READY=1")
+}
+
 // Stopping tells that it ends, and that this may take as long as most.
 func (n *notifier) Stopping(most time.Duration) error {
 	return n.tell("STOPPING=1", "STATUS=stopping", extend(most))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"net"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 type operator struct {
 	*supervisor.Supervisor
 	reloads *reloader
+	*upgrader
 	config  string // path of actors.yaml
 	started time.Time
 }
@@ -66,6 +68,10 @@ func (o operator) Cancel(ctx context.Context, h fence.Holder, ref mailbox.Ref) e
 // asks the supervisor who lives, the supervisor has the server talk to those who
 // live.
 type channels struct{ server *server.Server }
+
+func (c *channels) Adopt(fd uintptr, state json.RawMessage, h fence.Holder) (supervisor.Channel, error) {
+	return c.server.AdoptChannel(fd, state, h)
+}
 
 func (c *channels) Attach(conn net.Conn, h fence.Holder) supervisor.Channel {
 	return c.server.Attach(conn, h)

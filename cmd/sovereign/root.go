@@ -91,10 +91,10 @@ category on stderr; 4 there is none (no message to claim, unknown id).`,
 	add(groupRun, newInit(), newDemo(&s), newCheck(&s), newRun(&s), newSystemd(&s), newConformance(&s))
 	add(groupMessages, newSend(&s), newInbox(&s))
 	add(groupActors, newStatus(&s), newStart(&s), newStop(&s), newRestart(&s), newSignal(&s),
-		newPause(&s), newResume(&s), newReload(&s), newLogs(&s), newEvents(&s), newMetrics(&s), newShutdown(&s))
+		newPause(&s), newResume(&s), newReload(&s), newUpgrade(&s), newLogs(&s), newEvents(&s), newMetrics(&s), newShutdown(&s))
 	add(groupWorker, newClaim(&s), newRenew(&s), newComplete(&s), newFail(&s), newRelease(&s), newFence(&s))
 	add(groupStore, newRecover(&s), newLease(&s), newVerify(&s), newBackup(&s), newRestore(&s), newCompact(&s))
-	root.AddCommand(newCompletion(), newVersion(&s))
+	root.AddCommand(newCompletion(), newVersion(&s), newTakeoverCheck())
 	refuseInWords(root)
 	return root
 }

@@ -73,7 +73,20 @@ func (o runOptions) run(ctx context.Context, io streams, path string) (err error
 	if locate(file.Data, os.Getenv).inherited.Process != "" {
 		return orphaned(nil)
 	}
-	db, err := openAlone(ctx, file.Data, bolt.Options{})
+	var options bolt.Options
+	if t := takeoverOf(ctx); t != nil {
+		if err := t.sound(file); err != nil {
+			return err
+		}
+		if t.thread == nil {
+			t.done.Store(true)
+			return nil
+		}
+		if options.Lock, err = t.lock(); err != nil {
+			return err
+		}
+	}
+	db, err := openAlone(ctx, file.Data, options)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"syscall"
 	"time"
 
 	oklog "github.com/oklog/run"
@@ -26,6 +27,11 @@ import (
 // on each other, and runs them until the first is to stop. When it returns,
 // nothing runs any more. It returns nil after a signal or a shutdown.
 func (o runOptions) serve(ctx context.Context, io streams, file *config.File, from source, db *bolt.DB, log *slog.Logger) (err error) {
+	t := takeoverOf(ctx)
+	program, err := thisProgram() // before somebody replaces it
+	if err != nil {
+		return err
+	}
 	service := takeNotifier()
 	signals := catchSignals(service.listens() || !hasTerminal()) // before the host, which no longer knows what was ignored
 	defer signals.stop()
@@ -41,6 +47,15 @@ func (o runOptions) serve(ctx context.Context, io streams, file *config.File, fr
 		box.Note(mailbox.Event{Kind: protocol.EventGap, Text: "the supervisor did not run for " + gap.Round(time.Millisecond).String() +
 			"; all deadlines moved by as much"})
 	})
+	declared := file.Actors
+	if t != nil {
+		clock.Resume(t.Now)
+		signals.again(t.Signal)
+		declared = t.Supervisor.Specs()
+		if t.Failure != nil {
+			program = t.Program
+		}
+	}
 	box, err = mailbox.Open(ctx, db, fence.NewOn(db, clock), mailbox.Options{Log: log})
 	if err != nil {
 		return err
@@ -53,7 +68,7 @@ func (o runOptions) serve(ctx context.Context, io streams, file *config.File, fr
 	} else if len(parked) > 0 {
 		log.Warn("messages parked: the store was restored or rolled back", "messages", len(parked))
 	}
-	if err := box.SetActors(ctx, policies(file.Actors)); err != nil {
+	if err := box.SetActors(ctx, policies(declared)); err != nil {
 		return err
 	}
 	if err := box.Load(ctx); err != nil {
@@ -63,47 +78,67 @@ func (o runOptions) serve(ctx context.Context, io streams, file *config.File, fr
 	if err != nil {
 		return err
 	}
+	if t != nil {
+		since = t.Since
+	}
 	rec := recovery.New(box, recovery.NewWorkspaces(file.Data), log)
 
-	host, err := process.NewHost(log)
+	controlSocket, workerSocket, err := listen(file.Data, t)
+	if err != nil {
+		return err
+	}
+	defer workerSocket.Close()
+	defer controlSocket.Close()
+	var scraped net.Listener
+	switch {
+	case o.metrics == "":
+	case t != nil && t.Metrics != nil:
+		scraped, err = t.metrics()
+	default:
+		scraped, err = listenMetrics(o.metrics)
+	}
+	if err != nil {
+		return err
+	}
+	if scraped != nil {
+		defer scraped.Close()
+	}
+	options := supervisor.Options{Data: file.Data, Socket: workerSocket.Path(), Environ: os.Environ(), Failed: db.Failed(), Log: log}
+	var host *process.Host
+	if t == nil {
+		host, err = process.NewHost(log)
+	} else {
+		options.Handed = t.Supervisor
+		host, options.Processes, err = process.Inherit(log, t.thread, t.Host)
+	}
 	if err != nil {
 		return fmt.Errorf("prepare to own children: %w", err)
+	}
+	if t != nil {
+		t.commit()
 	}
 	defer func() { err = errors.Join(err, host.Close()) }()
 	console := o.console(io.out)
 	defer closeConsole(console)
 
-	controlSocket, err := server.ListenControl(file.Data)
-	if err != nil {
-		return err
-	}
-	defer controlSocket.Close()
-	workerSocket, err := server.ListenWorker(file.Data)
-	if err != nil {
-		return err
-	}
-	defer workerSocket.Close()
-
 	wires := &channels{}
-	sup := supervisor.New(file.Actors, box, rec, host, supervisor.Options{Data: file.Data, Socket: workerSocket.Path(),
-		Attacher: wires, Console: console, Environ: os.Environ(), Failed: db.Failed(), Log: log})
+	options.Attacher, options.Console = wires, console
+	sup := supervisor.New(declared, box, rec, host, options)
 	reloads := &reloader{source: from, data: file.Data, sup: sup, box: box, log: log,
 		around: func() func() { return service.during(log) }}
-	people := operator{Supervisor: sup, reloads: reloads, config: file.Path, started: time.Now()}
+	ups := &upgrader{data: file.Data, program: program, since: since, log: log, parts: handedParts{db: db, box: box, clock: clock, host: host,
+		sup: sup, sockets: []*server.Listener{controlSocket, workerSocket}, scraped: scraped, console: console, service: service, signals: signals}}
+	people := operator{Supervisor: sup, reloads: reloads, upgrader: ups, config: file.Path, started: time.Now()}
 	control := server.NewControl(box, people, thisBuild().Version, file.Data).WithStorage(storage{DB: db})
 	wires.server = server.New(box, control, sup, log)
+	ups.parts.answers = wires.server
 	readings := liveMetrics(db, box, control, sup, wires.server)
 	control.WithMetrics(readings)
-	var scraped net.Listener
-	if o.metrics != "" {
-		if scraped, err = listenMetrics(o.metrics); err != nil {
-			return err
-		}
-		defer scraped.Close()
+	if t == nil {
+		o.greet(io.err, file)
 	}
-
-	o.greet(io.err, file)
-	var g oklog.Group
+	var all oklog.Group
+	g := parts{&all, &ups.stand}
 	var failure error // of the supervisor, whoever stopped first
 
 	// What the supervisor needs until its last child has ended: workers complete
@@ -150,6 +185,10 @@ func (o runOptions) serve(ctx context.Context, io streams, file *config.File, fr
 			_ = service.Stopping(stopTime(sup.Declared())) // it ends, whether it is heard or not
 		})
 	}
+	if t != nil {
+		settling, stop := context.WithCancel(ctx)
+		g.Add(func() error { return ups.settle(settling, t, reloads) }, func(error) { stop() })
+	}
 	g.Add(func() error {
 		err := keepWatchdog(needed, service, func(ctx context.Context) error { return healthy(ctx, sup, db) }, log)
 		return unlessEnded(needed, err)
@@ -158,11 +197,48 @@ func (o runOptions) serve(ctx context.Context, io streams, file *config.File, fr
 		watching, stop := context.WithCancel(ctx)
 		g.Add(func() error { return untilDrained(watching, box, sup, since) }, func(error) { stop() })
 	}
-	err = g.Run()
+	err = all.Run()
 	if failure = unlessAsked(failure); failure != nil {
 		return failure
 	}
 	return unlessAsked(err)
+}
+
+// parts are what runs until the first of them ends; that is not while an upgrade has
+// everything stand still.
+type parts struct {
+	group *oklog.Group
+	stand *standstill
+}
+
+func (p parts) Add(execute func() error, interrupt func(error)) {
+	p.group.Add(p.stand.ends(execute), interrupt)
+}
+
+// listen makes the sockets of the store in data, or goes on with those of the program
+// that t takes over from.
+func listen(data string, t *takeover) (control, worker *server.Listener, err error) {
+	if t != nil {
+		return t.listeners()
+	}
+	if control, err = server.ListenControl(data); err != nil {
+		return nil, nil, err
+	}
+	if worker, err = server.ListenWorker(data); err != nil {
+		return nil, nil, errors.Join(err, control.Close())
+	}
+	return control, worker, nil
+}
+
+// rawDescriptor is the number of a listener's descriptor.
+func rawDescriptor(l net.Listener) uintptr {
+	fd := ^uintptr(0)
+	if c, ok := l.(syscall.Conn); ok {
+		if raw, err := c.SyscallConn(); err == nil {
+			_ = raw.Control(func(n uintptr) { fd = n })
+		}
+	}
+	return fd
 }
 
 // lastEvent is where the journal ends before the run begins.

@@ -30,13 +30,15 @@ func tellService(ctx context.Context, service *notifier, box *mailbox.Box, sup *
 			log.Warn("service manager not told", "err", err)
 		}
 	}
-	warn(service.Extend(startTime(sup.Declared())))
+	if !service.isReady() {
+		warn(service.Extend(startTime(sup.Declared())))
+	}
 	select {
 	case <-sup.Recovered():
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	for ready := false; ; {
+	for ready := service.isReady(); ; {
 		changed := sup.Changes()
 		status := sup.Status()
 		wait := time.Duration(len(status)) * lookAgain

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -22,6 +23,7 @@ type interruptions struct {
 	reload   chan os.Signal // SIGHUP, of a service; a second one before the first is taken says no more
 	released chan struct{}
 	once     sync.Once
+	taken    atomic.Int32 // the first signal, once it has been taken
 	hurrying sync.WaitGroup
 }
 
@@ -56,6 +58,9 @@ func hasTerminal() bool {
 func (i *interruptions) first(w io.Writer, hurry func()) error {
 	select {
 	case s := <-i.got:
+		if number, ok := s.(syscall.Signal); ok {
+			i.taken.Store(int32(number))
+		}
 		fmt.Fprintf(w, "%s\n", stopNotice(s))
 		i.hurrying.Go(func() { i.further(w, hurry) })
 		return errStopped
@@ -63,6 +68,16 @@ func (i *interruptions) first(w io.Writer, hurry func()) error {
 		// Something else stops the run: a signal now hurries it.
 		i.hurrying.Go(func() { i.further(w, hurry) })
 		return nil
+	}
+}
+
+// seen is the number of the first signal; 0 = none has come.
+func (i *interruptions) seen() int { return int(i.taken.Load()) }
+
+// again is the signal that the program before this one has seen.
+func (i *interruptions) again(number int) {
+	if number != 0 {
+		i.got <- syscall.Signal(number)
 	}
 }
 

@@ -39,6 +39,9 @@ type Options struct {
 	// memory. It is refused, store_locked, while another process has the store open
 	// for writing.
 	ReadOnly bool
+	// Lock is the lock of this store, taken before (DB.HandOver), instead of taking it
+	// anew. It belongs to the DB from then on, whether Open succeeds or not.
+	Lock *os.File
 
 	// Monotonic replaces the machine's monotonic clock: nanoseconds that do not
 	// run backwards within one boot, and the name of the boot. For tests.
@@ -89,7 +92,10 @@ func Open(dir string, o Options) (*DB, error) {
 			return nil, fileRefusal("create the folder of the store, "+dir, err)
 		}
 	}
-	lock, err := lockDir(dir, o.ReadOnly)
+	lock, err := o.Lock, error(nil)
+	if lock == nil {
+		lock, err = lockDir(dir, o.ReadOnly)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ func Open(dir, actor string, slot int, o Options, console Console) (*Log, error)
 	if o.MaxSize <= 0 {
 		o.MaxSize = defaultMaxSize
 	}
-	l := &Log{actor: actor, slot: slot, console: console, pipes: map[*pipe]bool{}}
+	l := &Log{actor: actor, slot: slot, console: console, pipes: map[*pipe]stream{}}
 	if o.File {
 		os.MkdirAll(dir, 0o700) // tried again before each new file
 		l.queue = newQueue(&file{path: Path(dir, actor, slot), maxSize: o.MaxSize, keep: o.Keep})
@@ -51,7 +51,13 @@ type Log struct {
 	queue   *queue // nil = no file
 
 	mu    sync.Mutex
-	pipes map[*pipe]bool // mu guards; those that are read
+	pipes map[*pipe]stream // mu guards; those that are read
+}
+
+// A stream is what comes through a pipe.
+type stream struct {
+	name, process string
+	split         *splitter
 }
 
 // Pipe makes a pipe for one stream of the process proc (its shortened identity)
@@ -59,12 +65,21 @@ type Log struct {
 // the caller after Start; where Start fails, closing it ends the reader. done is
 // closed once the pipe is at its end, or drained, and what it held is with the
 // Log. tee also gets every byte, and must not block or keep the slice.
-func (l *Log) Pipe(stream, proc string, tee ...io.Writer) (childEnd *os.File, done <-chan struct{}, err error) {
+func (l *Log) Pipe(name, proc string, tee ...io.Writer) (childEnd *os.File, done <-chan struct{}, err error) {
+	done, err = l.read(name, proc, tee, func(sink func([]byte), end func()) (p *pipe, err error) {
+		childEnd, p, err = newPipe(sink, end)
+		return p, err
+	})
+	return childEnd, done, err
+}
+
+// read reads the pipe that open makes.
+func (l *Log) read(name, proc string, tee []io.Writer, open func(sink func([]byte), end func()) (*pipe, error)) (done <-chan struct{}, err error) {
 	split := &splitter{out: func(run []byte, partial bool) {
 		now := time.Now()
-		l.show(Line{Actor: l.actor, Slot: l.slot, Time: now, Stream: stream, Process: proc}, run, partial)
+		l.show(Line{Actor: l.actor, Slot: l.slot, Time: now, Stream: name, Process: proc}, run, partial)
 		if l.queue != nil {
-			l.queue.add(run, segment{at: now.UnixNano(), stream: stream, process: proc, partial: partial})
+			l.queue.add(run, segment{at: now.UnixNano(), stream: name, process: proc, partial: partial})
 		}
 	}}
 	plain := l.console == nil && l.queue == nil
@@ -80,15 +95,15 @@ func (l *Log) Pipe(stream, proc string, tee ...io.Writer) (childEnd *os.File, do
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var p *pipe
-	childEnd, p, err = newPipe(sink, func() {
+	p, err = open(sink, func() {
 		split.flush(false)
 		l.forget(&p)
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	l.pipes[p] = true
-	return childEnd, p.done, nil
+	l.pipes[p] = stream{name: name, process: proc, split: split}
+	return p.done, nil
 }
 
 // forget is called by the reader, which may run before Pipe has stored p.

@@ -26,6 +26,8 @@ type pipe struct {
 	end  func()       // called once, after the last sink
 	done chan struct{}
 	quit atomic.Bool // drain was called
+
+	parked atomic.Pointer[chan struct{}] // pause was called; closed once nothing is read any more
 }
 
 // newPipe makes a pipe; its reader runs until every writer has closed it, or
@@ -35,21 +37,30 @@ func newPipe(sink func([]byte), end func()) (childEnd *os.File, p *pipe, err err
 	if err != nil {
 		return nil, nil, err
 	}
-	p = &pipe{r: r, sink: sink, end: end, done: make(chan struct{})}
+	return w, readPipe(r, sink, end), nil
+}
+
+// readPipe reads r, which does not block, as newPipe does.
+func readPipe(r *os.File, sink func([]byte), end func()) *pipe {
+	p := &pipe{r: r, sink: sink, end: end, done: make(chan struct{})}
 	go p.run() // ends with the pipe; done says so
-	return w, p, nil
+	return p
 }
 
 func (p *pipe) run() {
+	conn, err := p.r.SyscallConn()
+	if err == nil {
+		err = conn.Read(func(fd uintptr) bool { return p.take(int(fd), -1) })
+	}
+	timeout := errors.Is(err, os.ErrDeadlineExceeded)
+	if parked := p.parked.Load(); parked != nil && timeout && !p.quit.Load() {
+		close(*parked)
+		return
+	}
 	defer close(p.done)
 	defer p.end()
 	defer p.r.Close()
-	conn, err := p.r.SyscallConn()
-	if err != nil {
-		return
-	}
-	err = conn.Read(func(fd uintptr) bool { return p.take(int(fd), -1) })
-	if errors.Is(err, os.ErrDeadlineExceeded) {
+	if timeout {
 		// drain: what was written before the child's exit is in the pipe now, and
 		// cannot be more than fits into it. What a grandchild goes on writing is not
 		// waited for.
@@ -61,7 +72,7 @@ func (p *pipe) run() {
 // returns true; at most about left bytes, -1 = all.
 func (p *pipe) take(fd, left int) (ended bool) {
 	for left != 0 {
-		if p.quit.Load() && left < 0 {
+		if left < 0 && (p.quit.Load() || p.parked.Load() != nil) {
 			return false // the poller reports the deadline
 		}
 		buf := buffers.Get().(*[readSize]byte)
@@ -90,6 +101,52 @@ func (p *pipe) take(fd, left int) (ended bool) {
 func (p *pipe) drain() {
 	p.quit.Store(true)
 	p.r.SetReadDeadline(time.Unix(1, 0)) // fails only when the reader has ended
+}
+
+// pause makes the reader stop, and leave what is in the pipe there. It returns once that
+// has happened, or the pipe has come to its end.
+func (p *pipe) pause() {
+	parked := make(chan struct{})
+	p.parked.Store(&parked)
+	p.r.SetReadDeadline(time.Unix(1, 0))
+	select {
+	case <-parked:
+	case <-p.done:
+	}
+}
+
+// resume ends pause.
+func (p *pipe) resume() {
+	select {
+	case <-p.done:
+		return
+	default:
+	}
+	p.parked.Store(nil)
+	p.r.SetReadDeadline(time.Time{})
+	go p.run()
+}
+
+// ended reports whether nothing will be read any more.
+func (p *pipe) ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// descriptor is the number of the end that is read.
+func (p *pipe) descriptor() uintptr { return descriptor(p.r) }
+
+// descriptor is f's number. f.Fd would have effects on f.
+func descriptor(f *os.File) uintptr {
+	fd := ^uintptr(0)
+	if conn, err := f.SyscallConn(); err == nil {
+		conn.Control(func(n uintptr) { fd = n })
+	}
+	return fd
 }
 
 // wait waits for the reader's end, or ctx's, whose error it then returns.
