@@ -30,6 +30,7 @@ type handoff struct {
 	Version string   `json:"version"` // of the program that hands off
 	Schema  uint32   `json:"schema"`  // of its stores
 	Args    []string `json:"args"`    // of the command line, without the program
+	Config  string   `json:"config"`  // path of actors.yaml
 	Data    string   `json:"data"`    // folder of the store
 
 	// What is needed only where it is not a question whether it could be taken over.

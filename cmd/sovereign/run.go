@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sovereign-run/sovereign/config"
 	"github.com/sovereign-run/sovereign/store/bolt"
 )
 
@@ -65,7 +66,7 @@ func (o runOptions) run(ctx context.Context, io streams, path string) (err error
 	if err != nil {
 		return err
 	}
-	file, err := from.load()
+	file, err := loadFor(takeoverOf(ctx), from)
 	if err != nil {
 		return err
 	}
@@ -92,6 +93,14 @@ func (o runOptions) run(ctx context.Context, io streams, path string) (err error
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	return o.serve(ctx, io, file, from, db, log)
+}
+
+// loadFor reads the file, unless this program goes on where it was: as it was.
+func loadFor(t *takeover, from source) (*config.File, error) {
+	if t != nil && t.Failure != nil {
+		return &config.File{Path: t.Config, Data: t.Data, Actors: t.Supervisor.Specs()}, nil
+	}
+	return from.load()
 }
 
 // logger is the log of the supervisor itself.

@@ -126,7 +126,7 @@ func (o runOptions) serve(ctx context.Context, io streams, file *config.File, fr
 	sup := supervisor.New(declared, box, rec, host, options)
 	reloads := &reloader{source: from, data: file.Data, sup: sup, box: box, log: log,
 		around: func() func() { return service.during(log) }}
-	ups := &upgrader{data: file.Data, program: program, since: since, log: log, parts: handedParts{db: db, box: box, clock: clock, host: host,
+	ups := &upgrader{config: file.Path, data: file.Data, program: program, since: since, log: log, parts: handedParts{db: db, box: box, clock: clock, host: host,
 		sup: sup, sockets: []*server.Listener{controlSocket, workerSocket}, scraped: scraped, console: console, service: service, signals: signals}}
 	people := operator{Supervisor: sup, reloads: reloads, upgrader: ups, config: file.Path, started: time.Now()}
 	control := server.NewControl(box, people, thisBuild().Version, file.Data).WithStorage(storage{DB: db})

@@ -64,8 +64,8 @@ func (t *takeover) main() {
 	go func() {
 		status, err := t.run()
 		if !t.done.Load() {
-			err = t.giveBack(err)
 			report(err, false, os.Stdout, os.Stderr)
+			report(t.giveBack(err), false, os.Stdout, os.Stderr)
 			status = exitFailed
 		}
 		os.Exit(status)
@@ -102,7 +102,7 @@ func (t *takeover) run() (status int, err error) {
 // next start recovers.
 func (t *takeover) giveBack(cause error) error {
 	if t.Failure != nil {
-		return cause // it has been given back already
+		return nil // it has been given back already
 	}
 	failure := errorOf(cause)
 	t.Failure = &failure
@@ -114,7 +114,7 @@ func (t *takeover) giveBack(cause error) error {
 		keep := append(t.fds(), t.file.Fd())
 		err = t.thread.Exec(selfFile(t.Old), append([]string{t.Program}, os.Args[1:]...), takeNotifier().environ(t.file.Fd()), keep)
 	}
-	return errors.Join(cause, fmt.Errorf("go back to version %s: %w", t.Version, err))
+	return fmt.Errorf("go back to version %s: %w", t.Version, err)
 }
 
 // selfFile is a path to an open file of this program.

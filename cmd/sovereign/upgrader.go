@@ -50,7 +50,8 @@ const (
 //  5. The other program is executed. It takes over (takeover), or else executes this
 //     one again, which takes over from itself.
 type upgrader struct {
-	data    string
+	config  string // path of actors.yaml
+	data    string // folder of the store
 	program string // path that this program was started by
 	since   uint64 // the last event before the run
 	log     *slog.Logger
@@ -145,7 +146,7 @@ func (u *upgrader) Upgrade(ctx context.Context, binary string) (id string, err e
 			u.refused(err)
 		}
 	}()
-	h := &handoff{Format: handoffFormat, Version: thisBuild().Version, Schema: bolt.Schema, Args: os.Args[1:], Data: u.data,
+	h := &handoff{Format: handoffFormat, Version: thisBuild().Version, Schema: bolt.Schema, Args: os.Args[1:], Config: u.config, Data: u.data,
 		Program: u.program, Next: u.program, ID: strings.ToLower(rand.Text())}
 	if binary != "" {
 		if h.Next, err = filepath.Abs(binary); err != nil {
