@@ -13,6 +13,8 @@ const (
 	EventNewEpoch          EventKind = "new_epoch"          // the store was restored, or a rollback accepted
 	EventReloaded          EventKind = "reloaded"           // an actor was changed by a reload
 	EventReloadRefused     EventKind = "reload_refused"     // a reload was refused; all goes on as before
+	EventUpgraded          EventKind = "upgraded"           // another program took the supervisor's place; the processes went on
+	EventUpgradeRefused    EventKind = "upgrade_refused"    // an upgrade was refused; all goes on as before
 	EventLeftoverEnded     EventKind = "leftover_ended"     // processes that a dead supervisor left were ended
 	EventRecovered         EventKind = "recovered"          // a process was on record and is looked after no more; what it held is free
 	EventWorkspaceKept     EventKind = "workspace_kept"     // a workspace could not be removed

@@ -23,6 +23,8 @@
 //   - Nothing is kept without bound for a peer that does not read: not more than
 //     1024 requests run, 256 wait, and an answer that the peer makes no room for
 //     within 10 seconds ends the connection.
+//   - A connection can be passed on to another program (Pause): what runs is answered
+//     before, what only waits is asked anew there, and no byte is lost.
 //   - The end of what the peer sends ends what only waits. Half-closed
 //     connections get the other answers.
 //

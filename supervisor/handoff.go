@@ -9,6 +9,7 @@ import (
 	"github.com/sovereign-run/sovereign/config"
 	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/refusal"
 	"github.com/sovereign-run/sovereign/supervisor/capture"
 	"github.com/sovereign-run/sovereign/supervisor/process"
@@ -29,14 +30,14 @@ type handedActor struct {
 }
 
 type handedSlot struct {
-	Number  int           `json:"number"`
-	State   string        `json:"state"`
-	Wanted  bool          `json:"wanted"`
-	Leaving bool          `json:"leaving,omitempty"`
-	Spec    *config.Actor `json:"spec,omitempty"` // of one that leaves: what it lives by; nil = as its actor
-	Clock   fence.Instant `json:"clock,omitempty"`
-	Limit   fence.Instant `json:"limit,omitempty"`
-	Child   *handedChild  `json:"child,omitempty"`
+	Number  int                `json:"number"`
+	State   protocol.SlotState `json:"state"`
+	Wanted  bool               `json:"wanted"`
+	Leaving bool               `json:"leaving,omitempty"`
+	Spec    *config.Actor      `json:"spec,omitempty"` // of one that leaves: what it lives by; nil = as its actor
+	Clock   fence.Instant      `json:"clock,omitempty"`
+	Limit   fence.Instant      `json:"limit,omitempty"`
+	Child   *handedChild       `json:"child,omitempty"`
 
 	Starts  int            `json:"starts,omitempty"`
 	Streak  int            `json:"streak,omitempty"`
@@ -264,7 +265,7 @@ func (sup *Supervisor) describe(ctx context.Context) (h *Handed, cgroups process
 
 // describe is the slot between two events.
 func (s *slot) describe() handedSlot {
-	h := handedSlot{Number: s.name.Number, State: s.life.at.String(), Wanted: s.life.want, Leaving: s.leaving,
+	h := handedSlot{Number: s.name.Number, State: stateNames[s.life.at], Wanted: s.life.want, Leaving: s.leaving,
 		Clock: s.clock.instant(), Limit: s.limit.instant(), Starts: s.history.starts, Streak: int(s.history.streak),
 		Wait: s.history.wait, Success: s.history.success}
 	for _, e := range s.history.budget.ends {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/sovereign-run/sovereign/fence"
+	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/refusal"
 	"github.com/sovereign-run/sovereign/supervisor/capture"
 	"github.com/sovereign-run/sovereign/supervisor/process"
@@ -25,7 +26,7 @@ func (h *Handed) Check() error {
 	return nil
 }
 
-func stateOf(name string) (state, bool) {
+func stateOf(name protocol.SlotState) (state, bool) {
 	i := slices.Index(stateNames[:], name)
 	return state(i), i > 0
 }

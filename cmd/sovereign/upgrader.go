@@ -33,12 +33,6 @@ const (
 	pauseFor = 10 * time.Second // what runs may take; nothing new is answered meanwhile
 )
 
-// The journal's entries of upgrades.
-const (
-	eventUpgraded       = "supervisor_upgraded" // another program has taken over; the processes went on
-	eventUpgradeRefused = "upgrade_refused"     // everything went on as before
-)
-
 // An upgrader puts another program in the place of this one, in this order:
 //
 //  1. The other program is asked whether it could take over. Nothing has changed.
@@ -178,7 +172,7 @@ func (u *upgrader) Upgrade(ctx context.Context, binary string) (id string, err e
 
 func (u *upgrader) refused(err error) {
 	u.log.Error("upgrade refused; everything goes on as it was", "err", firstLine(err))
-	u.parts.box.Note(mailbox.Event{Kind: eventUpgradeRefused, Text: firstLine(err)})
+	u.parts.box.Note(mailbox.Event{Kind: protocol.EventUpgradeRefused, Text: firstLine(err)})
 }
 
 // ask has the program h.Next say whether it could take over, and returns its version.
@@ -338,7 +332,7 @@ func (u *upgrader) settle(ctx context.Context, t *takeover, reloads *reloader) e
 		o.result = protocol.Upgrade{From: t.Version, To: thisBuild().Version, Binary: t.Next, Processes: len(t.Supervisor.Children()),
 			TookMS: time.Since(t.Began).Milliseconds()}
 		u.log.Info("upgraded", "from", o.result.From, "to", o.result.To, "binary", t.Next, "processes", o.result.Processes, "took_ms", o.result.TookMS)
-		u.parts.box.Note(mailbox.Event{Kind: eventUpgraded, Text: "from " + o.result.From + " to " + o.result.To + ", " + t.Next})
+		u.parts.box.Note(mailbox.Event{Kind: protocol.EventUpgraded, Text: "from " + o.result.From + " to " + o.result.To + ", " + t.Next})
 		if _, err := reloads.Reload(ctx, false); err != nil {
 			u.log.Error("actors.yaml was not read again", "err", firstLine(err))
 		}

@@ -23,6 +23,8 @@
 //     SOVEREIGN_PROCESS in the environment.
 //   - A child is killed by the kernel when the supervisor dies. Its descendants
 //     are not; the next supervisor ends them: [Host.EndLeftover], [Host.EndMarked].
+//   - Another program can take this one's place and keep the children: [Host.Exec],
+//     [Inherit].
 //   - No process is ever signalled by its number alone. A number is pinned by a
 //     pidfd, or by being our own unreaped child, and compared with what was
 //     recorded, before a signal is sent.
