@@ -108,12 +108,25 @@ func (s *Server) Resume(listeners ...*Listener) {
 	close(s.paused)
 	s.paused = nil
 	for l, as := range s.links {
-		l := l
-		<-l.served
-		if l.parked() {
-			l.resume()
-			s.startLocked(l, as)
+		select {
+		case <-l.served:
+			s.resumeLocked(l, as)
+		default: // a request is still under way, and holds up nobody else
+			s.serving.Go(func() {
+				<-l.served
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				s.resumeLocked(l, as)
+			})
 		}
+	}
+}
+
+// resumeLocked serves a link again that is parked, unless another pause has begun.
+func (s *Server) resumeLocked(l *link, as served) {
+	if s.paused == nil && l.parked() {
+		l.resume()
+		s.startLocked(l, as)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -304,6 +305,7 @@ func (u *upgrader) leave(h *handoff, old, memory *os.File) {
 			err = p.host.Exec(selfFile(h.Old), append([]string{h.Program}, h.Args...), env, keep)
 		}
 	}
+	runtime.KeepAlive(lock)
 	// The children end with this process, and the next start recovers.
 	u.log.Error("the store is closed, and neither program can be executed; the next start recovers", "err", err)
 	os.Exit(exitFailed)
