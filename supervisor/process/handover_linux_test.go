@@ -32,7 +32,7 @@ func TestSpawner_HoldsOnlyWhatItIsGiven(t *testing.T) {
 		}
 	}
 	more()
-	s, err := newSpawner()
+	s, err := newSpawner(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
