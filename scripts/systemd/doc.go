@@ -3,7 +3,7 @@
 // systemd-nspawn whose root is the machine's own with a throw-away layer above it.
 //
 // It needs root, systemd-nspawn (Debian: systemd-container) and cgroup v2, and says
-// what is missing where it is skipped. With SOVEREIGN_SYSTEMD=1, as in CI, what is
+// what is missing where it is skipped. With SOVEREIGN_SYSTEMD=1 what is
 // missing is a failure; with -short it is left out.
 //
 // What runs inside has not the host root's power over the kernel: commands are run
