@@ -57,14 +57,18 @@ func parseRequest(line []byte) (Request, *Error) {
 
 // ParseParams reads params into out, a pointer to the zero value of a struct, and
 // leaves it at that where there are none. A Body in it may be part of params. A
-// value of the wrong type is refused, bad_request, and the refusal names the field.
+// value of the wrong type is refused, bad_request, and the refusal names the field;
+// so is a string that is not UTF-8, unless it is a reason or a progress.
 func ParseParams(method string, params json.RawMessage, out any) error {
 	if len(params) == 0 || scanParams(params, out) {
 		return nil
 	}
 	err := json.Unmarshal(params, out)
 	if err == nil {
-		return nil
+		if _, later := out.(*SettleItems); later {
+			return nil // each item is parsed, and refused, by itself
+		}
+		return checkText(method, params)
 	}
 	why := err.Error()
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {

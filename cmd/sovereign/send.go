@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -188,6 +190,24 @@ func (o sendOptions) possible(at place, claim *protocol.ClaimRef, args []string)
 		return usage("a worker sends as its actor", "--from was given within a worker's process", "leave --from out")
 	case len(args) == 2 && o.file != "":
 		return usage("two bodies were given", "BODY and --file exclude each other", "give one of them")
+	}
+	return o.isText(args[0])
+}
+
+// isText refuses what is not UTF-8 and goes over the wire as a string: written as JSON
+// two keys that differ could become one, and the second message be lost.
+func (o sendOptions) isText(to string) error {
+	for _, given := range []struct{ what, text string }{
+		{"ACTOR", to}, {"--key", o.key}, {"--group", o.group}, {"--subject", o.subject}, {"--from", o.from},
+	} {
+		if !utf8.ValidString(given.text) {
+			return usage(given.what+" is not UTF-8", "it was given as "+strconv.QuoteToASCII(given.text), "give it as text, or encode it, say with base64")
+		}
+	}
+	for name, value := range o.headers {
+		if !utf8.ValidString(name) || !utf8.ValidString(value) {
+			return usage("--header is not UTF-8", "it was given as "+strconv.QuoteToASCII(name+"="+value), "give it as text, or encode it, say with base64")
+		}
 	}
 	return nil
 }
