@@ -30,7 +30,7 @@ damaged to be opened the pages are checked alone. Nothing is changed.`,
 func (s *shared) verify(ctx context.Context, io streams) error {
 	found := protocol.Verified{Problems: []protocol.Problem{}}
 	err := s.read(ctx, protocol.MethodVerify, protocol.Empty{}, &found)
-	if refusal.Has(err, refusal.StoreCorrupt) {
+	if refusal.Has(err, refusal.StoreCorrupt) || refusal.Has(err, refusal.StoreRolledBack) {
 		found, err = verifyPages(ctx, locate(s.data, os.Getenv).data, err)
 	}
 	if err != nil {

@@ -137,10 +137,8 @@ func (db *DB) openForReading() error {
 	db.age = checkAge(db.dir, s, m, markErr)
 	stored := s.batch
 	t, s, err := replay(db.dir, s)
-	if refusal.Has(err, refusal.StoreRolledBack) && db.age == nil {
-		db.age = err
-	} else if err != nil && db.age == nil {
-		return err
+	if err != nil {
+		return err // what the database says alone is not what was confirmed
 	}
 	db.moves.stored = stored
 	db.lay(t, s)
