@@ -31,12 +31,27 @@ type liar struct {
 
 var errUnknown = refusal.New(refusal.OutcomeUnknown, "commit to the store", "injected", "")
 
+// arm has the n-th write from now on be the lie. Events are written behind the back
+// of an operation, and may meet it.
+func (l *liar) arm(n int, stored bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.n, l.stored = n, stored
+}
+
+func (l *liar) hasLied() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.told
+}
+
 func (l *liar) Update(ctx context.Context, fn func(store.Tx) error) error {
 	l.mu.Lock()
 	poisoned := l.poisoned
 	l.n--
 	lie := l.n == -1
 	l.told = l.told || lie
+	stored := l.stored
 	l.mu.Unlock()
 	if poisoned {
 		return errUnknown
@@ -44,7 +59,7 @@ func (l *liar) Update(ctx context.Context, fn func(store.Tx) error) error {
 	if !lie {
 		return l.Store.Update(ctx, fn)
 	}
-	if !l.stored {
+	if !stored {
 		// The function runs, and nothing of it is stored.
 		err := l.Store.Update(ctx, func(tx store.Tx) error {
 			if err := fn(tx); err != nil {
@@ -183,9 +198,9 @@ func TestLies_AtEveryWriteOfEveryOperation(t *testing.T) {
 					}
 					messages := count(t, h)
 
-					disk.n, disk.stored = n, stored
+					disk.arm(n, stored)
 					err = operation(s)
-					finished := !disk.told
+					finished := !disk.hasLied()
 					switch {
 					case finished && err != nil:
 						t.Fatalf("without a lie: %v", err)

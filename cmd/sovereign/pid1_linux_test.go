@@ -30,7 +30,7 @@ func TestRun_AsPID1(t *testing.T) {
 	actors := `version: 1
 actors:
   d:
-    command: [sh, -c, 'for i in 1 2 3 4 5 6 7 8 9; do (sh -c "sleep 0.0$i" &); done; sleep 0.3; echo "pid $PPID zombies $(ps -eo stat= | grep -c ^Z)"; trap "echo bye; exit 0" TERM; sleep 1000 & wait']
+    command: [sh, -c, 'for i in 1 2 3 4 5 6 7 8 9; do (sh -c "sleep 0.0$i" &); done; sleep 0.3; trap "echo bye; exit 0" TERM; echo "pid $PPID zombies $(ps -eo stat= | grep -c ^Z)"; sleep 1000 & wait']
     mode: daemon
 `
 	if err := os.WriteFile(filepath.Join(dir, "actors.yaml"), []byte(actors), 0o600); err != nil {

@@ -20,7 +20,7 @@ func newUpgrade(s *shared) *cobra.Command {
 	o := upgradeOptions{shared: s}
 	cmd := &cobra.Command{
 		Use:   "upgrade",
-		Short: "Have another version take the supervisor's place, and keep its processes",
+		Short: "Have another version take over, and keep the processes",
 		Long: `Have the running supervisor put another program in its place: by default the file
 that it was started from, as it is now. No process is restarted, no lease is lost, no
 message handed out again; the pid, the sockets and the connections stay, and requests
