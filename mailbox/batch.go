@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sovereign-run/sovereign/fence"
+	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/refusal"
 	"github.com/sovereign-run/sovereign/store"
 )
@@ -223,7 +224,7 @@ func (b *Box) importEndedTx(tx store.Tx, id ID, m Import, at time.Time) (ending,
 		to = Parked
 	}
 	rec.failure = m.Failure
-	rec.failure.Reason = cut(printable(m.Failure.Reason), 512)
+	rec.failure.Reason = protocol.Cut(printable(m.Failure.Reason), 512)
 	if to == Done && m.Result != nil {
 		tx.Put(idKey(spaceResult, id), encodeResult(m.Result, false))
 	}

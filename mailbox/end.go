@@ -86,7 +86,7 @@ func (b *Box) endTx(tx store.Tx, rec *record, o Outcome, inline int, m moment) (
 	}
 	token, attempt, process, slot := rec.claim.token, rec.attempt, rec.claim.process, rec.claim.slot
 	if o.Verdict != Complete {
-		rec.failure = LastFailure{Category: o.Category, Reason: cut(reason, 512), At: m.at}
+		rec.failure = LastFailure{Category: o.Category, Reason: protocol.Cut(reason, 512), At: m.at}
 	}
 	rec.attempts = next.attempts
 	rec.dueAt = time.Time{}
@@ -94,7 +94,7 @@ func (b *Box) endTx(tx store.Tx, rec *record, o Outcome, inline int, m moment) (
 		rec.dueAt = m.at.Add(next.delay).UTC()
 	}
 	b.eventTx(tx, Event{At: m.at, Kind: endKind(next), Actor: rec.to, Slot: slot, Process: process, Message: rec.id,
-		Attempt: attempt, Token: token, Category: string(o.Category), Text: cut(reason, 512)})
+		Attempt: attempt, Token: token, Category: string(o.Category), Text: protocol.Cut(reason, 512)})
 	if o.Died && rec.deaths == poisonous {
 		b.eventTx(tx, Event{At: m.at, Kind: protocol.EventPoison, Actor: rec.to, Slot: slot, Process: process, Message: rec.id,
 			Attempt: attempt, Token: token, Category: string(o.Category), Text: poison(rec.deaths)})

@@ -21,7 +21,7 @@ func ParseID(s string) (ID, error) {
 	digits, ok := strings.CutPrefix(s, "m")
 	n, err := strconv.ParseUint(digits, 10, 53)
 	if !ok || err != nil || n == 0 || ID(n).String() != s {
-		return 0, refusal.New(refusal.BadRequest, strconv.Quote(cut(s, 60))+" is no message id",
+		return 0, refusal.New(refusal.BadRequest, strconv.Quote(protocol.Cut(s, 60))+" is no message id",
 			"an id is m and a number, as in m42", "see `sovereign inbox` for the ids")
 	}
 	return ID(n), nil
@@ -57,7 +57,7 @@ func ParseState(s string) (State, error) {
 			return st, nil
 		}
 	}
-	return 0, refusal.New(refusal.BadRequest, strconv.Quote(cut(s, 60))+" is no state",
+	return 0, refusal.New(refusal.BadRequest, strconv.Quote(protocol.Cut(s, 60))+" is no state",
 		"the states are NEW, CLAIMED, DONE, DEAD and PARKED", "")
 }
 
@@ -209,12 +209,4 @@ type Delivery struct {
 type Ref struct {
 	ID    ID
 	Token fence.Token
-}
-
-// cut shortens s to at most n bytes, at a rune boundary, marking that it did.
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "") + "…"
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sovereign-run/sovereign/fence"
+	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/refusal"
 	"github.com/sovereign-run/sovereign/store"
 )
@@ -132,7 +133,7 @@ func (b *Box) Renew(ctx context.Context, h fence.Holder, ref Ref, progress *stri
 		}
 		old := rec.claim
 		if progress != nil {
-			rec.claim.progress = cut(printable(*progress), maxReason)
+			rec.claim.progress = protocol.Cut(printable(*progress), maxReason)
 			if rec.claim.progress != old.progress {
 				rec.claim.staleAt = b.staleAt(rec.to, now)
 			}

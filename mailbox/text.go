@@ -3,6 +3,8 @@ package mailbox
 import (
 	"strconv"
 	"strings"
+
+	"github.com/sovereign-run/sovereign/protocol"
 	"unicode"
 	"unicode/utf8"
 )
@@ -11,7 +13,7 @@ import (
 const maxReason = 4 << 10
 
 // quote shows a name of unknown origin.
-func quote(s string) string { return strconv.Quote(cut(s, 80)) }
+func quote(s string) string { return strconv.Quote(protocol.Cut(s, 80)) }
 
 // printable makes a reason fit to be stored and shown whatever bytes it holds:
 // invalid UTF-8 and control characters other than newline and tab are escaped,
@@ -36,7 +38,7 @@ func printable(s string) string {
 		s = s[n:]
 	}
 	if len(s) > 0 || out.Len() > maxReason {
-		return strings.ToValidUTF8(out.String()[:maxReason-len("…")], "") + "…"
+		return protocol.Cut(out.String(), maxReason-len("…"))
 	}
 	return out.String()
 }

@@ -49,7 +49,7 @@ func parseRequest(line []byte) (Request, *Error) {
 	case req.Method == "":
 		return invalid(CodeInvalidRequest, "the line is no request", "it names no method")
 	case len(req.Params) > 0 && req.Params[0] != '{' && string(req.Params) != "null":
-		return invalid(CodeInvalidParams, "the params of "+clip(req.Method, 40)+" are wrong",
+		return invalid(CodeInvalidParams, "the params of "+Cut(req.Method, 40)+" are wrong",
 			"they must be an object, with names; they are of the kind "+kindOf(req.Params))
 	}
 	return req, nil
@@ -74,7 +74,7 @@ func ParseParams(method string, params json.RawMessage, out any) error {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		why = wrongType(wrong)
 	}
-	return refusal.New(refusal.BadRequest, "the params of "+clip(method, 40)+" are wrong", why, nextProtocol).Because(err)
+	return refusal.New(refusal.BadRequest, "the params of "+Cut(method, 40)+" are wrong", why, nextProtocol).Because(err)
 }
 
 // wrongType says which field holds what instead of what.

@@ -38,7 +38,7 @@ func (d *Duration) UnmarshalJSON(b []byte) error {
 			return nil
 		}
 	}
-	return &json.UnmarshalTypeError{Value: kindOf(b) + " " + clip(string(b), 40), Type: reflect.TypeFor[Duration]()}
+	return &json.UnmarshalTypeError{Value: kindOf(b) + " " + Cut(string(b), 40), Type: reflect.TypeFor[Duration]()}
 }
 
 // ParseDuration reads Go's notation, and whole days as in "7d". ok is false
@@ -53,12 +53,4 @@ func ParseDuration(s string) (d time.Duration, ok bool) {
 	}
 	d, err := time.ParseDuration(s)
 	return d, err == nil && d >= 0
-}
-
-// clip shortens s to about n bytes for a message.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "") + "…"
 }

@@ -32,7 +32,7 @@ func (t *Token) UnmarshalJSON(b []byte) error {
 	}
 	n, ok := decimal(digits)
 	if !ok {
-		return &json.UnmarshalTypeError{Value: kindOf(b) + " " + clip(string(b), 40), Type: reflect.TypeFor[Token]()}
+		return &json.UnmarshalTypeError{Value: kindOf(b) + " " + Cut(string(b), 40), Type: reflect.TypeFor[Token]()}
 	}
 	*t = Token(n)
 	return nil

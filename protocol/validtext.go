@@ -22,7 +22,7 @@ func checkText(method string, params json.RawMessage) error {
 	if w.wrong == "" {
 		return nil
 	}
-	return refusal.New(refusal.BadRequest, "the params of "+clip(method, 40)+" are wrong", w.wrong, nextProtocol)
+	return refusal.New(refusal.BadRequest, "the params of "+Cut(method, 40)+" are wrong", w.wrong, nextProtocol)
 }
 
 // A textWalk goes through a JSON value for the first string that stands for no text.
@@ -107,9 +107,9 @@ func (w *textWalk) text(name string) string {
 	}
 	switch {
 	case !utf8.Valid(inner):
-		w.wrong = clip(name, 40) + " must be UTF-8, and holds bytes that are not"
+		w.wrong = Cut(name, 40) + " must be UTF-8, and holds bytes that are not"
 	case s.bad:
-		w.wrong = clip(name, 40) + " must be UTF-8, and escapes half a surrogate pair"
+		w.wrong = Cut(name, 40) + " must be UTF-8, and escapes half a surrogate pair"
 	}
 	return string(out)
 }

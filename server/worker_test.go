@@ -310,9 +310,27 @@ func TestChannel_DrainEndsWaits(t *testing.T) {
 // Notify does not wait for a worker that does not read.
 func TestChannel_NotifyDoesNotBlock(t *testing.T) {
 	h := newHouse(t)
-	_, c := h.channel(h.birth("resize", 1, config.Worker))
-	for range 100_000 {
-		c.Notify("claim_lost", protocol.ClaimLost{ID: "m1", Token: 1, Reason: strings.Repeat("x", 100)})
+	p, c := h.channel(h.birth("resize", 1, config.Worker))
+	const notices = 100_000
+	for n := range notices {
+		c.Notify("claim_lost", protocol.ClaimLost{ID: "m1", Token: protocol.Token(n + 1), Reason: strings.Repeat("x", 100)})
+	}
+	p.write(`{"jsonrpc":"2.0","id":1,"method":"ping","params":{}}`)
+	got, last := 0, protocol.Token(0)
+	for {
+		l := p.read()
+		if l.Method == "" {
+			want(t, l, "")
+			break
+		}
+		var lost protocol.ClaimLost
+		if err := json.Unmarshal(l.Params, &lost); err != nil || lost.Token <= last {
+			t.Fatalf("%s after token %d: %v", l.Params, last, err)
+		}
+		got, last = got+1, lost.Token
+	}
+	if got == 0 || got == notices {
+		t.Fatalf("the peer got %d of %d notices: some must have found no room, and the first must have come", got, notices)
 	}
 }
 

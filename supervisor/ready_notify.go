@@ -11,7 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"github.com/sovereign-run/sovereign/config"
 	"github.com/sovereign-run/sovereign/mailbox"
@@ -84,11 +83,7 @@ func cutStatus(text string) string {
 	if len(text) <= maxStatus {
 		return text
 	}
-	end := maxStatus - len("…")
-	for !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + "…"
+	return protocol.Cut(text, maxStatus-len("…"))
 }
 
 // A word is what a child has last said of itself.

@@ -1,0 +1,12 @@
+package protocol
+
+import "strings"
+
+// Cut returns s, or where it is longer than n bytes its first n, without a rune that
+// they would break, and "…" behind them.
+func Cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "…"
+}
