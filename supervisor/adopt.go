@@ -14,7 +14,7 @@ type adoption struct {
 	renewed bool // … that makes its processes other ones
 	remade  bool // … the mode among it
 	task    bool // the process that lives is a task's: it ends by itself, with its message
-	drained bool // the process that lives was told to take no new work, when the slot was to go
+	drained bool // the process that lives was told to take no new work, when the slot was to go: it finishes, and then gives way
 	runs    bool // a process that ended as the last one did would be started again, by the policy of now
 }
 
@@ -31,7 +31,7 @@ func (l life) adopt(a adoption) []event {
 			return []event{stop, start} // work of one mode is none of another
 		}
 	case starting, up:
-		if (a.renewed || a.drained) && !a.task {
+		if a.renewed && !a.drained && !a.task {
 			return []event{restart}
 		}
 	case backoff:
@@ -91,16 +91,6 @@ func (s *slot) adoptPolicy() {
 	}
 }
 
-// wanted is the event for a slot that somebody wants to run: a start, or a restart where
-// a process lives that is none to keep: one that was told to take no new work, or that
-// is outdated.
-func (l life) wanted(drained, outdated, task bool) event {
-	if (l.at == starting || l.at == up) && (drained || outdated) && !task {
-		return restart
-	}
-	return start
-}
-
 // forgive forgets how often the slot has ended: what has ended is not what is
 // started next.
 func (s *slot) forgive() {
@@ -128,9 +118,10 @@ func (s *slot) catchUp(c *child) {
 // outdated reports whether a process of d is not what the slot is to run.
 func (s *slot) outdated(d *definition) bool { return d.process != s.def.Load().process }
 
-// finishUp has the process take no new work, and stops it once it has none. A task
-// ends by itself, with its message, or by its timeout. What a worker holds ends by the
-// actor's timeout, too.
+// finishUp has the process take no new work, and ends it once it has none: by a stop, or
+// by a restart where a reload has brought the slot back meanwhile, since there is no way
+// to tell a worker that it may take work again. A task ends by itself, with its message,
+// or by its timeout. What a worker holds ends by the actor's timeout, too.
 func (s *slot) finishUp() {
 	c := s.child
 	switch {
@@ -145,12 +136,20 @@ func (s *slot) finishUp() {
 	s.sup.job(func(ctx context.Context) {
 		if s.sup.holdsNothing(ctx, c) {
 			s.post(func() {
-				if s.child == c && !s.life.want {
-					s.step(stop)
+				if s.child == c {
+					s.step(s.life.finished())
 				}
 			})
 		}
 	})
+}
+
+// finished is the event for a process that was told to take no new work and has none.
+func (l life) finished() event {
+	if l.want {
+		return restart
+	}
+	return stop
 }
 
 // holdsNothing returns once c holds no message, and reports whether that came before

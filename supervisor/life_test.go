@@ -234,11 +234,11 @@ func (sc *scene) possible() (out []happening) {
 		}
 	}
 	for _, e := range []event{start, stop, restart, ready, stopTimeout} {
-		add(!sc.leaving || e != start && e != restart, e.String(), func(t *rapid.T) { sc.begin(t, e) })
+		add(!sc.leaving || e != start && e != restart, e.String(), func(t *rapid.T) { sc.step(t, e) })
 	}
 	add(true, "reload", func(t *rapid.T) { sc.adopt(t, sc.random.IntN(4), sc.random.IntN(2) == 0) })
 	add(!sc.leaving, "removed", func(t *rapid.T) { sc.leaving = true; sc.step(t, retire) })
-	add(sc.finishing && sc.child.mode != 0 && !sc.life.want, "holds nothing", func(t *rapid.T) { sc.step(t, stop) })
+	add(sc.finishing && sc.child.mode != 0, "holds nothing", sc.finished)
 	add(!sc.broken, "break", func(t *rapid.T) { sc.broken = sc.random.IntN(30) == 0 })
 	add(true, "kill", func(t *rapid.T) { sc.doomed = sc.alive > 0; sc.step(t, kill) })
 	add(sc.life.at != backoff || sc.holding, "elapsed", func(t *rapid.T) { sc.step(t, elapsed) })
@@ -276,13 +276,8 @@ func (sc *scene) possible() (out []happening) {
 	return out
 }
 
-// begin is what slot.begin does.
-func (sc *scene) begin(t *rapid.T, e event) {
-	if e == start && sc.alive > 0 {
-		e = sc.life.wanted(sc.finishing, sc.child.def != sc.def, sc.child.mode == 0)
-	}
-	sc.step(t, e)
-}
+// finished is what slot.finishUp does once the worker holds nothing.
+func (sc *scene) finished(t *rapid.T) { sc.step(t, sc.life.finished()) }
 
 func (sc *scene) gone() {
 	sc.ending, sc.jammed, sc.exited, sc.doomed, sc.finishing = false, false, false, false, false
@@ -324,6 +319,7 @@ func (sc *scene) adopt(t *rapid.T, much int, wanted bool) {
 	if a.remade {
 		sc.mode = 1 - sc.mode
 	}
+	asked := sc.asked
 	if sc.leaving {
 		sc.leaving = false
 		if wanted {
@@ -331,7 +327,10 @@ func (sc *scene) adopt(t *rapid.T, much int, wanted bool) {
 		}
 	}
 	for _, e := range sc.life.adopt(a) {
-		sc.begin(t, e)
+		sc.step(t, e)
+	}
+	if sc.alive > 0 && sc.finishing && sc.asked && !asked {
+		t.Fatalf("a reload asks the process to end in state %s, which was to finish what it has", sc.life.at)
 	}
 }
 
@@ -360,8 +359,8 @@ func TestLife_AnyOrder(t *testing.T) {
 			sc.adopt(t, 0, true)
 		}
 		sc.leaving = wish == retire
-		sc.begin(t, wish)
-		for n := 0; sc.life.at != goal; n++ {
+		sc.step(t, wish)
+		for n := 0; sc.life.at != goal || goal == up && sc.finishing; n++ {
 			if n > 20 {
 				t.Fatalf("after a %s it is %s for good", wish, sc.life.at)
 			}
@@ -402,11 +401,11 @@ func (sc *scene) favour(t *rapid.T) {
 		sc.step(t, free)
 	case sc.holding:
 		sc.step(t, elapsed)
-	case sc.finishing && !sc.life.want && sc.child.mode == 0 && sc.life.at != stopping:
+	case sc.finishing && sc.child.mode == 0 && sc.life.at != stopping:
 		sc.exited = true
 		sc.step(t, exit)
-	case sc.finishing && !sc.life.want && sc.life.at != stopping:
-		sc.step(t, stop)
+	case sc.finishing && sc.life.at != stopping:
+		sc.finished(t)
 	case sc.life.at == starting:
 		sc.step(t, ready)
 	case sc.life.at == stopping: // it does not end by itself
@@ -427,8 +426,8 @@ func (sc *scene) check(t *rapid.T) {
 		t.Fatalf("a process is wanted, none lives, and nothing is under way in state %s", at)
 	case !sc.life.want && (sc.holding || sc.awaiting):
 		t.Fatalf("nothing is wanted, and state %s waits to start", at)
-	case sc.life.want && (at == starting || at == up) && sc.child.mode != 0 && (sc.child.def != sc.def || sc.finishing):
-		t.Fatalf("a process runs on in state %s that was to be another, or takes no new work", at)
+	case sc.life.want && (at == starting || at == up) && sc.child.mode != 0 && sc.child.def != sc.def && !sc.finishing:
+		t.Fatalf("a process runs on in state %s that was to be another", at)
 	case sc.life.want && at == idle && sc.mode != 0 && !sc.early:
 		t.Fatal("a slot whose processes stay waits for a message")
 	case !sc.life.want && sc.alive > 0 && !sc.asked && !sc.ending && !sc.finishing:

@@ -69,7 +69,7 @@ func change(old, now *config.Actor, st Standing) (c Change, ok bool) {
 		case st.Stopped:
 			c.Note = "an operator stopped it, and it stays so"
 		case st.Leaving:
-			c.Note = "it has not ended yet, and stays"
+			c.Note = "it has not ended yet: what it has is finished first"
 		}
 		return c, true
 	}

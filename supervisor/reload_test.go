@@ -250,6 +250,99 @@ func TestReload_BackBeforeItHasGone(t *testing.T) {
 	w.await(second)
 }
 
+// A reload that brings back, as it was or as another, a worker or a slot that was to go
+// does not cut short what it was told to finish: stop.timeout, which is nothing here, is
+// for those who were asked to end. A start by a person does neither. Have adopt restart
+// what is drained, and this fails.
+func TestReload_BackLetsItFinish(t *testing.T) {
+	other := shell("other", config.Daemon, "exec sleep 1000")
+	for name, c := range map[string]struct {
+		gone, back func(config.Actor) []config.Actor
+		start      bool
+	}{
+		"removed": {
+			gone: func(config.Actor) []config.Actor { return []config.Actor{other} },
+			back: func(a config.Actor) []config.Actor { return []config.Actor{a, other} },
+		},
+		"removed, started": {
+			gone:  func(config.Actor) []config.Actor { return []config.Actor{other} },
+			back:  func(a config.Actor) []config.Actor { return []config.Actor{a, other} },
+			start: true,
+		},
+		"removed, another": {
+			gone: func(config.Actor) []config.Actor { return []config.Actor{other} },
+			back: func(a config.Actor) []config.Actor {
+				a.Env = map[string]string{"COLOUR": "blue"}
+				return []config.Actor{a, other}
+			},
+		},
+		"a slot": {
+			gone: func(a config.Actor) []config.Actor { a.Replicas = 1; return []config.Actor{a} },
+			back: func(a config.Actor) []config.Actor { return []config.Actor{a} },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			said, dir := newFifo(t), t.TempDir()
+			bodies := []string{"0", "1"}
+			for _, body := range append(bodies, "late") {
+				mkfifo(t, filepath.Join(dir, body))
+			}
+			worker := shell("w", config.Worker, takeOne(said, dir), replicas(2),
+				func(a *config.Actor) { a.Stop.Timeout = time.Millisecond })
+			w := run(t, worker)
+			var ids []mailbox.ID
+			for _, body := range bodies {
+				ids = append(ids, w.send("w", body))
+				said.word()
+			}
+			before := w.pids("w")
+			for range 2 { // a second time while it still finishes
+				w.reload(c.gone(worker)...)
+				w.reload(c.back(worker)...)
+			}
+			if c.start {
+				if err := w.sup.Start(t.Context(), "w"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, s := range w.sup.Status()[0].Slots {
+				if s.State != "up" || !slices.Contains(before, s.PID) {
+					t.Fatalf("%+v, pids were %v", s, before)
+				}
+			}
+			if s := w.sup.Status()[0].Slots[1]; !strings.Contains(s.Why, "finishes") {
+				t.Errorf("nobody is told why it takes nothing: %+v", s)
+			}
+			for n, id := range ids {
+				letGo(t, dir, bodies[n])
+				if d := w.await(id); d.State != mailbox.Done || len(d.Receipts) != 1 {
+					t.Fatalf("%s %+v", d.State, d.Receipts)
+				}
+			}
+			w.until("replaced", func(s map[string]supervisor.ActorStatus) bool {
+				second := s["w"].Slots[1]
+				return second.State == "up" && !slices.Contains(before, second.PID)
+			})
+			late := w.send("w", "late")
+			said.word()
+			letGo(t, dir, "late")
+			w.await(late)
+		})
+	}
+}
+
+// pids are those of an actor's processes, in the order of its slots.
+func (w *world) pids(actor string) (out []int) {
+	for _, a := range w.sup.Status() {
+		for _, s := range a.Slots {
+			if a.Actor == actor {
+				out = append(out, s.PID)
+			}
+		}
+	}
+	return out
+}
+
 // send2 brings w back and sends it a second message.
 func (w *world) send2(t *testing.T, actors ...config.Actor) mailbox.ID {
 	t.Helper()

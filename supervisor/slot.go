@@ -217,9 +217,6 @@ func (s *slot) begin(e event) {
 		s.forgive()
 		s.history.starts = 0 // its restarts are counted anew
 	}
-	if c := s.child; e == start && c != nil {
-		e = s.life.wanted(c.drained(), s.outdated(c.def), c.task != nil)
-	}
 	s.step(e)
 }
 

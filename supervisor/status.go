@@ -147,6 +147,9 @@ func (s *slot) status(v *view, now time.Time) SlotStatus {
 	if v.leaving && v.trouble == nil {
 		st.Why, st.Next = "it is not declared any more, and finishes what it has", "sovereign stop "+s.name.Actor
 	}
+	if v.trouble == nil && !v.leaving && (v.at == starting || v.at == up) && v.child.drained() {
+		st.Why, st.Next = "it was to go and is back: its process finishes what it has, and then a new one is started", "sovereign restart "+s.name.Actor
+	}
 	switch v.at {
 	case failed:
 		st.Next = "sovereign start " + s.name.Actor

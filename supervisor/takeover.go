@@ -196,7 +196,7 @@ func (s *slot) goOn() {
 			s.probe()
 		}
 	}
-	if (s.life.at == starting || s.life.at == up) && s.child != nil && s.leaving {
+	if (s.life.at == starting || s.life.at == up) && s.child != nil && (s.leaving || s.child.drained()) {
 		s.finishUp()
 	}
 }

@@ -29,7 +29,8 @@ with all of its problems (exit status 2), and nothing changes.
 What is done is printed, one line for each actor that does not stay as it is:
 
   add      it is started
-  remove   it takes no new work, finishes what it has, and ends; its messages stay
+  remove   it takes no new work, finishes what it has, and ends; its messages stay.
+           Brought back before that, it finishes too, and a new process follows
   restart  what its processes are has changed: they are stopped, then started
   scale    slots are added, or finish what they have and end
   update   nothing is stopped: the change holds from now on, or for what is started next
