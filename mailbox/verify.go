@@ -23,10 +23,10 @@ const verifyStep = 2048
 // without token or expiry, receipts that are not one per start (P4.4), staged
 // sends without their index entry and the reverse, keys that cannot be read,
 // counts that do not equal what they count. It changes nothing, and returns the
-// number of messages. On a store in use a message that changes between two steps
-// may be reported wrongly; a stopped store has no such.
+// number of messages. The store may be in use: what is compared with each other is
+// read from one state of it, and no commit waits for that.
 func (b *Box) Verify(ctx context.Context, found func(Problem)) (messages int64, err error) {
-	v := &verifier{box: b, found: found, counted: map[string]int64{}}
+	v := &verifier{box: b, found: found}
 	for _, s := range []struct {
 		space byte
 		check func(r store.Reader, k, val []byte)
@@ -47,7 +47,6 @@ type verifier struct {
 	box      *Box
 	found    func(Problem)
 	messages int64
-	counted  map[string]int64 // messages by the key of their counter
 }
 
 func (v *verifier) problem(where, format string, args ...any) {
@@ -99,7 +98,6 @@ func (v *verifier) record(r store.Reader, k, val []byte, open bool) {
 		v.problem(id.String(), "%v", err)
 		return
 	}
-	v.counted[string(countKey(rec.to, rec.state))]++
 	if rec.open() != open {
 		v.problem(id.String(), "it is %s and lies with the wrong records", rec.state)
 	}
@@ -264,26 +262,54 @@ func (v *verifier) event(_ store.Reader, k, val []byte) {
 	}
 }
 
-// counts checks the counters against what was counted; it comes last.
+// counter names a counter: the messages of one actor in one state.
+type counter struct {
+	to    string
+	state State
+}
+
+// counts checks the counters against the records. Both are read from one snapshot:
+// between two of them the commits of a store in use would look like contradictions.
+// What is kept is a number for each counter, and of the records nothing.
 func (v *verifier) counts(ctx context.Context) error {
-	err := v.box.store.View(ctx, func(r store.Reader) error {
+	counted := map[counter]int64{}
+	return v.box.store.View(ctx, func(r store.Reader) error {
+		for _, space := range []byte{spaceOpen, spaceClosed} {
+			v.count(ctx, r, space, counted)
+		}
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
 		r.Sums([]byte{spaceCount}, func(k []byte, n int64) bool {
 			actor, s, ok := parseCountKey(k)
+			c := counter{actor, s}
 			if !ok {
 				v.problem(fmt.Sprintf("counter %q", k), "unreadable name")
-			} else if n != v.counted[string(k)] {
-				v.problem("counter of "+actor+" "+s.String(), "it says %d, and there are %d", n, v.counted[string(k)])
+			} else if n != counted[c] {
+				v.problem("counter of "+actor+" "+s.String(), "it says %d, and there are %d", n, counted[c])
 			}
-			delete(v.counted, string(k))
+			delete(counted, c)
 			return true
 		})
+		for c, n := range counted {
+			v.problem("counter of "+c.to+" "+c.state.String(), "it is missing, and there are %d", n)
+		}
 		return nil
 	})
-	for k, n := range v.counted {
-		if n != 0 {
-			actor, s, _ := parseCountKey([]byte(k))
-			v.problem("counter of "+actor+" "+s.String(), "it is missing, and there are %d", n)
+}
+
+// count adds the records of a space to counted, until ctx ends.
+func (v *verifier) count(ctx context.Context, r store.Reader, space byte, counted map[counter]int64) {
+	var rec record // one serves for all
+	n := 0
+	r.Scan([]byte{space}, nil, func(k, val []byte) bool {
+		if n++; n%verifyStep == 0 && ctx.Err() != nil {
+			return false
 		}
-	}
-	return err
+		id, ok := parseIDKey(k)
+		if ok && rec.decode(id, val, v.box.actors.name) == nil { // others are reported by record
+			counted[counter{rec.to, rec.state}]++
+		}
+		return true
+	})
 }

@@ -2,6 +2,7 @@ package mailbox_test
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"sync"
 	"testing"
@@ -65,4 +66,87 @@ func TestVerify_KeepsNothingOfEachMessage(t *testing.T) {
 		t.Errorf("%d bytes are kept for %d messages", grown, n)
 	}
 	t.Logf("%d steps, %d bytes more than before", w.views, int64(w.most)-int64(m.HeapAlloc))
+}
+
+// A store in use does not contradict itself: what verify compares is of one moment,
+// while messages are sent, claimed, staged and settled beside it. Read the counters in
+// another View than the records that they count and this fails.
+func TestVerify_OfAStoreInUseFindsNothing(t *testing.T) {
+	actor := mailboxtest.Actor("work")
+	actor.Limit = 0
+	h := mailboxtest.Open(t, actor)
+	for range 300 { // so that a look takes longer than a commit
+		h.MustSend(t, "work", "a body")
+	}
+	over, stop := context.WithCancel(t.Context())
+	defer stop()
+	var all sync.WaitGroup
+	for slot := range 3 {
+		holder := h.MustBegin(t, "work", slot+1)
+		all.Go(func() {
+			for i := 0; over.Err() == nil; i++ {
+				h.MustSend(t, "work", "more")
+				d := h.MustClaim(t, holder, 0)
+				if i%3 == 0 {
+					h.MustStage(t, holder, mailboxtest.RefOf(d), "work", "staged")
+				}
+				o := mailboxtest.Completed("done")
+				if i%4 == 1 {
+					o = mailboxtest.Released()
+				}
+				h.MustSettle(t, holder, mailboxtest.RefOf(d), o)
+			}
+		})
+	}
+	for range 40 {
+		if _, err := h.Box.Verify(t.Context(), func(p mailbox.Problem) { t.Errorf("%s: %s", p.Where, p.What) }); err != nil {
+			t.Error(err)
+		}
+	}
+	stop()
+	all.Wait()
+}
+
+// Who no longer waits is not kept waiting by the last step, which reads all records
+// of one state: it looks at its context as the others do.
+func TestVerify_EndsWithItsContextWhileItCounts(t *testing.T) {
+	h := mailboxtest.Open(t, mailboxtest.Actor("work"))
+	h.MustSend(t, "work", "a body")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	gone := errors.New("the client is gone")
+	looks := 0
+	h.Wrap = func(st store.Store) store.Store {
+		return &ended{Store: st, looked: func() {
+			if looks++; looks == 2 { // the first look checks the records themselves
+				cancel(gone)
+			}
+		}}
+	}
+	h.Reopen(t)
+	_, err := h.Box.Verify(ctx, func(p mailbox.Problem) { t.Errorf("%s: %s", p.Where, p.What) })
+	if !errors.Is(err, gone) {
+		t.Errorf("verify: %v", err)
+	}
+}
+
+// ended is a store that tells when somebody begins to read the ended messages.
+type ended struct {
+	store.Store
+	looked func()
+}
+
+func (e *ended) View(ctx context.Context, fn func(store.Reader) error) error {
+	return e.Store.View(ctx, func(r store.Reader) error { return fn(endedReader{r, e.looked}) })
+}
+
+type endedReader struct {
+	store.Reader
+	looked func()
+}
+
+func (r endedReader) Scan(from, to []byte, fn func(key, value []byte) bool) {
+	if len(from) == 1 && from[0] == 'z' {
+		r.looked()
+	}
+	r.Reader.Scan(from, to, fn)
 }
