@@ -46,6 +46,7 @@ func (db *DB) Pin(ctx context.Context, fn func(head []byte, size int64) error) e
 	if err != nil {
 		return fileRefusal("back up the store", err)
 	}
+	label(head, uint64(tx.ID()))
 	return fn(head, tx.Size())
 }
 

@@ -24,8 +24,8 @@ import (
 // the new one.
 //
 // It is refused like Open; store_corrupt also where the backup is damaged, and
-// bad_request where it is the store's own file. AcceptRollback and ReadOnly are
-// ignored.
+// bad_request where it is the store's own file, or was copied out of a store in use
+// without its log. AcceptRollback and ReadOnly are ignored.
 func Restore(ctx context.Context, dir, from string, progress func(done, total int64), o Options) (*DB, error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	o.ReadOnly, o.AcceptRollback = false, false
@@ -101,6 +101,14 @@ func (db *DB) replace(ctx context.Context, source *os.File, size int64, progress
 	}
 	if s.schema > schemaVersion {
 		return newerSchema(doing, s)
+	}
+	if s.log != 0 {
+		// All that the log held then is in a backup, and in no other copy.
+		if ok, err := labelled(source, size); err != nil {
+			return badBackup(doing, err)
+		} else if !ok {
+			return noBackup(doing)
+		}
 	}
 	// 2. Its new epoch, within the copy.
 	s = restored(s, old, m, markErr, db.options.wall())

@@ -384,3 +384,56 @@ func TestCompact_KeepsEverything(t *testing.T) {
 		})
 	}
 }
+
+// P7: the mailbox.db of a store in use, copied without its log, is an earlier state of
+// the store, and no backup: it is refused, and changes nothing. It can be had with its
+// log, or without it by who says so. Leave the label out of replace and this fails.
+func TestRestore_RefusesADatabaseWithoutItsLog(t *testing.T) {
+	dir := t.TempDir()
+	db := open(t, dir, bolt.Options{})
+	putNumbers(t, db, 0, 30)
+	file := backup(t, db) // moves the log, and names the next
+	putNumbers(t, db, 30, 40)
+	left := crash(t, dir)
+	closeStore(t, db)
+
+	_, other := withKey(t, "b")
+	raw := filepath.Join(left, bolt.DataFile)
+	_, err := bolt.Restore(ctx, other, raw, nil, bolt.Options{})
+	if r := refusal.Of(err); !refusal.Has(err, refusal.BadRequest) || !strings.Contains(r.Why, "log") || !strings.Contains(r.Next, "mailbox.wal.1") {
+		t.Errorf("without its log: got %v", err)
+	}
+	mustBeGone(t, other)
+	db = open(t, other, bolt.Options{})
+	mustHaveKey(t, db, "b", true)
+	closeStore(t, db)
+
+	// A backup with a label, and a change behind it.
+	worked := t.TempDir()
+	db = restoreStore(t, worked, file, bolt.Options{})
+	mustHaveNumbers(t, db, 30)
+	putNumbers(t, db, 30, 31)
+	copied := crash(t, worked)
+	closeStore(t, db)
+	if _, err := bolt.Restore(ctx, other, filepath.Join(copied, bolt.DataFile), nil, bolt.Options{}); !refusal.Has(err, refusal.BadRequest) {
+		t.Errorf("made of a backup and used: got %v", err)
+	}
+
+	// What the refusal says is to be done: a backup of file and log,
+	alone := t.TempDir()
+	for _, name := range append(bolt.LogFiles[:], bolt.DataFile) {
+		write(t, alone, name, read(t, left, name))
+	}
+	reader := open(t, alone, bolt.Options{ReadOnly: true})
+	whole := backup(t, reader)
+	closeStore(t, reader)
+	db = restoreStore(t, t.TempDir(), whole, bolt.Options{})
+	mustHaveNumbers(t, db, 40)
+	closeStore(t, db)
+	// or the file alone, by who accepts that.
+	alone = t.TempDir()
+	write(t, alone, bolt.DataFile, read(t, left, bolt.DataFile))
+	db = open(t, alone, bolt.Options{AcceptRollback: true})
+	mustHaveNumbers(t, db, 30)
+	closeStore(t, db)
+}
