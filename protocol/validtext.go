@@ -3,26 +3,35 @@ package protocol
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/sovereign-run/sovereign/refusal"
 )
 
-// checkText refuses params, which are valid JSON, with a string that is not UTF-8 or
-// escapes half a surrogate pair: the decoder makes U+FFFD of both, and two idempotency
-// keys that differ would become one. A reason and a progress are for people, and are
-// taken whatever they hold.
-func checkText(method string, params json.RawMessage) error {
-	if utf8.Valid(params) && !bytes.Contains(params, []byte(`\u`)) {
+// CheckText returns an error that names the member if value, which is valid JSON, holds
+// a string that is not UTF-8 or escapes half a surrogate pair: a decoder makes U+FFFD of
+// both, and two idempotency keys that differ would become one. It returns nil for a
+// reason and a progress, which are for people, and are taken whatever they hold.
+func CheckText(value json.RawMessage) error {
+	if utf8.Valid(value) && !bytes.Contains(value, []byte(`\u`)) {
 		return nil
 	}
-	w := textWalk{in: params}
+	w := textWalk{in: value}
 	w.value("", false)
 	if w.wrong == "" {
 		return nil
 	}
-	return refusal.New(refusal.BadRequest, "the params of "+Cut(method, 40)+" are wrong", w.wrong, nextProtocol)
+	return errors.New(w.wrong)
+}
+
+// checkText is CheckText of params, as a refusal.
+func checkText(method string, params json.RawMessage) error {
+	if err := CheckText(params); err != nil {
+		return refusal.New(refusal.BadRequest, "the params of "+Cut(method, 40)+" are wrong", err.Error(), nextProtocol)
+	}
+	return nil
 }
 
 // A textWalk goes through a JSON value for the first string that stands for no text.

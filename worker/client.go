@@ -148,6 +148,9 @@ func (c *Client) watch(fn func(protocol.Line)) (drained bool, leave func()) {
 // remains of a claim counts from there. When ctx ends first the answer is given
 // to late, if there is one, once it comes.
 func (c *Client) call(ctx context.Context, method string, params, result any, late func(protocol.Line)) (sent time.Time, err error) {
+	if err := checkText(method, params); err != nil {
+		return time.Time{}, err
+	}
 	raw, err := json.Marshal(params)
 	if err != nil {
 		return time.Time{}, refusal.New(refusal.BadRequest, "write the request "+method, err.Error(), "").Because(err)

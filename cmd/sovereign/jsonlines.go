@@ -26,7 +26,8 @@ func openLines(stdin io.Reader, name string) (io.ReadCloser, error) {
 }
 
 // eachLine decodes each line of r that is not empty, strictly, and gives it to fn
-// with its number and size. Every error names the line.
+// with its number and size. Text that is not UTF-8 is refused, as it is everywhere else:
+// decoded, two keys that differ could become one. Every error names the line.
 func eachLine[T any](r io.Reader, fn func(line int, v T, size int) error) error {
 	lines := bufio.NewReaderSize(r, 64<<10)
 	for n := 1; ; n++ {
@@ -50,6 +51,9 @@ func eachLine[T any](r io.Reader, fn func(line int, v T, size int) error) error 
 		err = decoder.Decode(&v)
 		if err == nil && decoder.InputOffset() != int64(len(text)) {
 			err = errors.New("something follows the object")
+		}
+		if err == nil {
+			err = protocol.CheckText(text)
 		}
 		if err != nil {
 			return usage(fmt.Sprintf("line %d: is not what it should be", n), err.Error(), "each line is one JSON object; nothing was changed by this line or a later one")

@@ -813,6 +813,8 @@ class _Channel:
         try:
             line = json.dumps({"jsonrpc": "2.0", "id": call, "method": method, "params": {**params, **self._identity}},
                               ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+        except UnicodeEncodeError as error:
+            raise _bad(_not_text("", params) or str(error)) from None
         except (TypeError, ValueError) as error:
             raise _bad(str(error)) from None
         if len(line) > MAX_LINE + 1:
@@ -946,6 +948,23 @@ def _read(body: object) -> bytes:
         return base64.b64decode(_text(_object(body), "base64"), validate=True)
     except ValueError as error:
         raise _garbled(f"a body: {error}") from None
+
+
+def _not_text(name: str, value: object) -> str:
+    """What of a value is no text: a str that no UTF-8 stands for, as bytes of a file's
+    name that are not UTF-8 become. "": nothing."""
+    if isinstance(value, str):
+        try:
+            value.encode()
+            return ""
+        except UnicodeEncodeError:
+            return f"{name} is not UTF-8: it is {value!a}; give it as text, or encode it, say with base64"
+    if isinstance(value, dict):
+        return next(filter(None, (_not_text("a name" + (f" of {name}" if name else ""), k) or _not_text(f"{name} {k}".strip() if name else str(k), v)
+                                  for k, v in value.items())), "")
+    if isinstance(value, (list, tuple)):
+        return next(filter(None, (_not_text(name, v) for v in value)), "")
+    return ""
 
 
 def _clean(text: str) -> str:

@@ -216,6 +216,34 @@ class Settles(Script):
         self.stop(end)
 
 
+class Texts(Script):
+    """What is not UTF-8 does not leave the worker: written otherwise two keys that differ
+    could become one."""
+
+    def test_text_that_is_not_utf8_is_refused(self) -> None:
+        bad = os.fsdecode(b"k\xff")  # what the name of a file may be
+        asks: Dict[str, Callable[[], object]] = {
+            "to": lambda: self.worker.send(bad), "key": lambda: self.worker.send("a", key=bad),
+            "group": lambda: self.worker.send("a", group=bad), "subject": lambda: self.worker.send("a", subject=bad),
+            "headers x": lambda: self.worker.send("a", headers={"x": bad}),
+            "a name of headers": lambda: self.worker.send("a", headers={bad: "x"}),
+            "request": lambda: self.worker.claim(request=bad),
+        }
+        for name, ask in asks.items():
+            with self.subTest(name), self.assertRaises(Refused) as refused:
+                ask()
+            self.assertEqual(refused.exception.category, "bad_request")
+            self.assertTrue(refused.exception.why.startswith(f"{name} is not UTF-8: it is 'k\\udcff'"), refused.exception.why)
+
+    def test_of_a_completion_too(self) -> None:
+        end = self.loop(lambda m: m.complete(send=[Outgoing("a", key="\ud800")]))
+        self.begin(delivery(1))
+        request = self.want("fail")
+        self.assertIn("key is not UTF-8", request["reason"])
+        self.answer(request, {"state": "NEW", "attempts": 1})
+        self.stop(end)
+
+
 class Time(Script):
     def test_counts_from_the_request(self) -> None:  # mistake 24
         left: List[float] = []
