@@ -194,7 +194,7 @@ func (c *connection) backup(ctx context.Context, data string, out *backupFile) e
 	if c.client != nil {
 		return c.client.backup(ctx, data, out)
 	}
-	return c.opened.db.Backup(ctx, out, out.begun)
+	return c.opened.db.Backup(ctx, out, filepath.Dir(out.Name()), out.begun)
 }
 
 // backup copies the file of the store in the folder data, which the supervisor

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"runtime/debug"
 
 	bbolt "go.etcd.io/bbolt"
@@ -87,10 +86,13 @@ func (f *first) Write(b []byte) (int, error) {
 
 // Backup writes a copy of mailbox.db, as it is when it begins, to w (see Pin).
 // begun, which may be nil, is told the size of the copy in bytes before the first
-// of them is written.
-func (db *DB) Backup(ctx context.Context, w io.Writer, begun func(size int64)) error {
+// of them is written. What goes wrong with w is returned as w has said it.
+//
+// A store that is open for reading and was not closed in order needs room for one
+// more copy, while it is made: in the folder scratch, where nothing of it can be left.
+func (db *DB) Backup(ctx context.Context, w io.Writer, scratch string, begun func(size int64)) error {
 	if db.options.ReadOnly && db.layers.Load().active.salt != 0 {
-		return db.backupReplayed(ctx, w, begun)
+		return db.backupReplayed(ctx, w, scratch, begun)
 	}
 	return db.Pin(ctx, func(head []byte, size int64) error {
 		if begun != nil {
@@ -102,50 +104,70 @@ func (db *DB) Backup(ctx context.Context, w io.Writer, begun func(size int64)) e
 			_, err = io.Copy(to, io.NewSectionReader(db.file, int64(len(head)), size-int64(len(head))))
 		}
 		if err != nil {
-			return fileRefusal("back up the store", err)
+			return fmt.Errorf("back up the store: %w", err)
 		}
 		return nil
 	})
 }
 
 // backupReplayed is Backup of a store that is open for reading and was not closed in
-// order: it moves the log into a copy of mailbox.db in the folder for temporary files.
-func (db *DB) backupReplayed(ctx context.Context, w io.Writer, begun func(size int64)) (err error) {
-	const doing = "back up the store"
-	dir, err := os.MkdirTemp("", "sovereign")
+// order: it moves the log into a copy of mailbox.db in the folder scratch.
+func (db *DB) backupReplayed(ctx context.Context, w io.Writer, scratch string, begun func(size int64)) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = damaged("back up the store", p)
+		} else if err != nil {
+			err = fmt.Errorf("back up the store: %w", err)
+		}
+	}()
+	f, err := nameless(scratch)
 	if err != nil {
-		return fileRefusal(doing, err)
+		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	name := filepath.Join(dir, DataFile)
-	if err := copyTo(ctx, name, io.NewSectionReader(db.file, 0, db.size()), db.size(), func(int64, int64) {}); err != nil {
-		return fileRefusal(doing, err)
+	defer f.Close() // if bbolt has not
+	if _, err := io.Copy(&stoppable{ctx: ctx, w: f}, io.NewSectionReader(db.file, 0, db.size())); err != nil {
+		return err
 	}
-	err = withFile(name, false, func(d *bbolt.DB) error {
-		return d.Update(func(tx *bbolt.Tx) error {
-			_, _, err := db.write(tx, db.layers.Load(), db.visible.Load(), 0)
-			return err
-		})
+	d, err := bbolt.Open(f.Name(), 0o600, &bbolt.Options{Timeout: 1, FreelistType: bbolt.FreelistMapType,
+		NoSync:   true, // nobody will look for it
+		OpenFile: func(string, int, os.FileMode) (*os.File, error) { return f, nil }})
+	if err != nil {
+		return err
+	}
+	err = d.Update(func(tx *bbolt.Tx) error {
+		_, _, err := db.write(tx, db.layers.Load(), db.visible.Load(), 0)
+		return err
 	})
-	if err != nil {
-		return fileRefusal(doing, err)
+	if err == nil {
+		err = copyAll(&stoppable{ctx: ctx, w: w}, f, begun)
 	}
-	f, err := os.Open(name)
-	if err != nil {
-		return fileRefusal(doing, err)
-	}
-	defer f.Close()
+	return errors.Join(err, d.Close())
+}
+
+// copyAll copies the file f to w, after begun, which may be nil, was told its size.
+func copyAll(w io.Writer, f *os.File, begun func(size int64)) error {
 	info, err := f.Stat()
 	if err != nil {
-		return fileRefusal(doing, err)
+		return err
 	}
 	if begun != nil {
 		begun(info.Size())
 	}
-	if _, err := io.Copy(&stoppable{ctx: ctx, w: w}, f); err != nil {
-		return fileRefusal(doing, err)
+	_, err = io.Copy(w, io.NewSectionReader(f, 0, info.Size()))
+	return err
+}
+
+// nameless returns a new file in the folder dir that has no name any more, so that its
+// room is given back with its last descriptor, whatever happens.
+func nameless(dir string) (*os.File, error) {
+	f, err := os.CreateTemp(dir, ".sovereign-*")
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	if err := os.Remove(f.Name()); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 // stoppable is a writer that fails once its context is done.

@@ -173,14 +173,14 @@ func TestBackup_IsAStore(t *testing.T) {
 	}
 	restored := t.TempDir()
 	var b bytes.Buffer
-	if err := db.Backup(ctx, &b, nil); err != nil {
+	if err := db.Backup(ctx, &b, "", nil); err != nil {
 		t.Fatal(err)
 	}
 	close(stop)
 	wg.Wait()
 	stopped, cancel := context.WithCancel(ctx)
 	cancel()
-	if err := db.Backup(stopped, &bytes.Buffer{}, nil); !errors.Is(err, context.Canceled) {
+	if err := db.Backup(stopped, &bytes.Buffer{}, "", nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("a backup that is called off: got %v", err)
 	}
 	if s := db.Stats(); s.Commits == 0 || s.Functions < s.Commits || s.Bytes == 0 || s.FileSize == 0 || s.PageSize == 0 {

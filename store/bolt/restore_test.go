@@ -22,7 +22,7 @@ func backup(t *testing.T, db *bolt.DB) string {
 	name := filepath.Join(t.TempDir(), "backup.db")
 	var b bytes.Buffer
 	var size int64
-	if err := db.Backup(ctx, &b, func(n int64) { size = n }); err != nil {
+	if err := db.Backup(ctx, &b, t.TempDir(), func(n int64) { size = n }); err != nil {
 		t.Fatal(err)
 	}
 	if size != int64(b.Len()) {
@@ -436,4 +436,44 @@ func TestRestore_RefusesADatabaseWithoutItsLog(t *testing.T) {
 	db = open(t, alone, bolt.Options{AcceptRollback: true})
 	mustHaveNumbers(t, db, 30)
 	closeStore(t, db)
+}
+
+// A backup of what a crash has left takes room where the backup goes and nowhere else,
+// and nothing of that stays: not after it, not when it is called off, not after a
+// SIGKILL at its first byte. Make the copy in the folder for temporary files, or leave
+// it its name, and this fails.
+func TestBackup_OfACrashedStoreLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	db := open(t, dir, bolt.Options{})
+	putNumbers(t, db, 0, 30)
+	left := crash(t, dir)
+	closeStore(t, db)
+
+	t.Setenv("TMPDIR", filepath.Join(dir, "nowhere"))
+	scratch := t.TempDir()
+	reader := open(t, left, bolt.Options{ReadOnly: true})
+	defer closeStore(t, reader)
+	mustBeEmpty := func(when string) {
+		t.Helper()
+		if entries, err := os.ReadDir(scratch); err != nil || len(entries) > 0 {
+			t.Errorf("%s: %v is left, %v", when, entries, err)
+		}
+	}
+	var b bytes.Buffer
+	if err := reader.Backup(ctx, &b, scratch, func(int64) { mustBeEmpty("while it is written") }); err != nil {
+		t.Fatal(err)
+	}
+	mustBeEmpty("done")
+	canceled, cancel := context.WithCancel(ctx)
+	if err := reader.Backup(canceled, &bytes.Buffer{}, scratch, func(int64) { cancel() }); !errors.Is(err, context.Canceled) {
+		t.Errorf("called off: got %v", err)
+	}
+	mustBeEmpty("called off")
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	restored := restoreStore(t, t.TempDir(), file, bolt.Options{})
+	mustHaveNumbers(t, restored, 30)
+	closeStore(t, restored)
 }

@@ -68,7 +68,7 @@ func whole() []step {
 			}
 			defer func() { err = errors.Join(err, f.Close()) }()
 			w.old = maps.Clone(w.model)
-			return w.h.DB.Backup(ctx, f, nil)
+			return w.h.DB.Backup(ctx, f, "", nil)
 		}),
 		send("d", "work", mailbox.Outgoing{Body: []byte("d")}),
 		closeIt,
