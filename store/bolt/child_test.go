@@ -29,6 +29,7 @@ var roles = map[string]func(args []string){
 	"limited": limited,
 	"replace": replace,
 	"wear":    wear,
+	"serve":   serveAs,
 }
 
 func TestMain(m *testing.M) {

@@ -84,7 +84,7 @@ func (db *DB) denseCopy() (err error) {
 			err = damaged("read the store", p)
 		}
 	}()
-	d, err := bbolt.Open(db.temp(), 0o600, &bbolt.Options{Timeout: 1, NoSync: true, NoGrowSync: true,
+	d, err := bbolt.Open(db.temp(), 0o600, &bbolt.Options{Timeout: 1, OpenFile: openFile, NoSync: true, NoGrowSync: true,
 		PageSize: db.bolt.Info().PageSize, FreelistType: bbolt.FreelistMapType})
 	if err != nil {
 		return err

@@ -50,7 +50,7 @@ func (db *DB) create(m mark) error {
 }
 
 func createData(name string, s state) error {
-	d, err := bbolt.Open(name, 0o600, &bbolt.Options{Timeout: 1, FreelistType: bbolt.FreelistMapType})
+	d, err := bbolt.Open(name, 0o600, &bbolt.Options{Timeout: 1, OpenFile: openFile, FreelistType: bbolt.FreelistMapType})
 	if err != nil {
 		return err
 	}

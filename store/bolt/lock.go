@@ -26,7 +26,7 @@ func lockDir(dir string, readOnly bool) (*os.File, error) {
 	if readOnly {
 		flag, how = os.O_RDONLY, unix.LOCK_SH
 	}
-	f, err := os.OpenFile(name, flag, 0o600)
+	f, err := openFile(name, flag, 0o600)
 	if readOnly && errors.Is(err, os.ErrNotExist) {
 		// Nobody ever opened this store for writing here, so nobody holds it.
 		return nil, nil

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 
 	"github.com/sovereign-run/sovereign/store/wal"
@@ -44,8 +45,11 @@ func (db *DB) openLog() error {
 	for i, name := range LogFiles {
 		f := db.logs[i]
 		if f == nil {
-			var err error
-			if f, err = wal.Open(filepath.Join(db.dir, name)); err != nil {
+			file, err := openFile(filepath.Join(db.dir, name), os.O_RDWR|os.O_CREATE, 0o600)
+			if err == nil {
+				f, err = wal.Open(file)
+			}
+			if err != nil {
 				return fileRefusal("open the log of the store in "+db.dir, err)
 			}
 			db.logs[i] = f

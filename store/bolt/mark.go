@@ -102,8 +102,12 @@ func writeMark(dir string, m mark) error {
 
 // replaceFile puts b in the place of the file name, wholly or not at all.
 func replaceFile(name string, b []byte) error {
-	// 1. Write beside it. A crash leaves a .new that the next write truncates.
-	f, err := os.OpenFile(name+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	// 1. Write beside it. A crash leaves a .new that the next write removes: it may be
+	// another user's.
+	if err := os.Remove(name + ".new"); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	f, err := openFile(name+".new", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}

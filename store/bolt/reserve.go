@@ -37,7 +37,7 @@ type reserve struct {
 
 // openReserve opens the reserve of the folder dir and takes what room there is.
 func openReserve(dir string) reserve {
-	f, err := os.OpenFile(filepath.Join(dir, ReserveFile), os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := openFile(filepath.Join(dir, ReserveFile), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return reserve{} // no room for a name, or not ours: go on without
 	}

@@ -136,9 +136,12 @@ func (db *DB) replace(ctx context.Context, source *os.File, size int64, progress
 	return nil
 }
 
-// copyTo writes source to the file name and syncs it.
+// copyTo writes source to a new file name and syncs it.
 func copyTo(ctx context.Context, name string, source io.Reader, size int64, progress func(done, total int64)) error {
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	f, err := openFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}

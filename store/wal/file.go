@@ -34,13 +34,9 @@ type File struct {
 	ready int64 // bytes that were written once, and need no room on the disk
 }
 
-// Open opens the log file name, which it creates if needed, readable for its owner
-// only. Nothing can be appended before Begin.
-func Open(name string) (*File, error) {
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
-	}
+// Open makes a log of the file f, which is open for reading and writing and belongs
+// to the log from then on, also after an error. Nothing can be appended before Begin.
+func Open(f *os.File) (*File, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, errors.Join(err, f.Close())

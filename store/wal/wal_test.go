@@ -14,7 +14,11 @@ import (
 func record(payload []byte) []byte { return append(make([]byte, wal.HeaderLen), payload...) }
 
 func open(t interface{ Fatal(...any) }, name string) *wal.File {
-	f, err := wal.Open(name)
+	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := wal.Open(file)
 	if err != nil {
 		t.Fatal(err)
 	}
