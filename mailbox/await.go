@@ -76,13 +76,11 @@ func (b *Box) Await(ctx context.Context, id ID) (Detail, error) {
 }
 
 // AwaitSent is Await for a worker, of a message that its actor sent: any other is
-// refused, permission_denied. The lease of h must be current when it asks.
+// refused, permission_denied. The lease of h must be current when it asks, and still be
+// when it is answered: what it learns then would be an instruction to a process whose
+// place another has taken.
 func (b *Box) AwaitSent(ctx context.Context, h fence.Holder, id ID) (Detail, error) {
-	err := b.store.View(ctx, func(r store.Reader) error {
-		_, err := b.leases.CheckTx(r, h, b.leases.Now())
-		return err
-	})
-	if err != nil {
+	if err := b.holds(ctx, h); err != nil {
 		return Detail{}, err
 	}
 	d, err := b.Show(ctx, id)
@@ -93,5 +91,17 @@ func (b *Box) AwaitSent(ctx context.Context, h fence.Holder, id ID) (Detail, err
 		return Detail{}, refusal.New(refusal.PermissionDenied, "message "+id.String()+" is not one that "+h.Slot.Actor+" sent",
 			"a worker may wait for the end of what its own actor sent", "")
 	}
-	return b.Await(ctx, id)
+	d, waited := b.Await(ctx, id)
+	if err := b.holds(context.WithoutCancel(ctx), h); err != nil {
+		return Detail{}, err
+	}
+	return d, waited
+}
+
+// holds returns nil while the lease of h is current.
+func (b *Box) holds(ctx context.Context, h fence.Holder) error {
+	return b.store.View(ctx, func(r store.Reader) error {
+		_, err := b.leases.CheckTx(r, h, b.leases.Now())
+		return err
+	})
 }
