@@ -34,7 +34,9 @@ func (w *workers) await(raw json.RawMessage) (protocol.Identity, deed, error) {
 		gone := refusal.Has(err, refusal.MessageMissing) && d.ID != 0
 		switch {
 		case err == nil, gone:
-		case in.wait.Err() != nil:
+		case passedOn(in.wait) && !isRefusal(err):
+			return answer{again: &protocol.Request{}} // asked anew where the connection goes
+		case in.wait.Err() != nil && !isRefusal(err):
 			return refuse(refusal.New(refusal.Unavailable, "the wait for "+p.ID+" was ended", "the supervisor stops", "ask again").Later())
 		case ctx.Err() == nil || isRefusal(err):
 			return refuse(err)

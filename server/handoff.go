@@ -196,18 +196,11 @@ func (l *link) parked() bool {
 	return l.paused.Load() && !l.closed
 }
 
-// drained reports whether its worker was told to claim no more.
-func (l *link) drained() bool { return context.Cause(l.wait) == errDrained }
-
 // resume makes it ready to be served again.
 func (l *link) resume() {
-	drained := l.drained()
 	l.paused.Store(false)
 	_ = l.conn.SetReadDeadline(time.Time{})
 	l.wait, l.endWaits = context.WithCancelCause(context.Background())
-	if drained {
-		l.endWaits(errDrained)
-	}
 	l.spare.Store(false)
 	l.again, l.served = make(chan *call), make(chan struct{})
 }
@@ -275,7 +268,7 @@ func (c *Channel) Held() (fd uintptr, state json.RawMessage, ok bool) {
 	if !c.link.parked() {
 		return 0, nil, false
 	}
-	held := heldChannel{Rest: c.link.rest, Again: slices.Clone(c.link.back), Drained: c.link.drained()}
+	held := heldChannel{Rest: c.link.rest, Again: slices.Clone(c.link.back), Drained: c.drained.Err() != nil}
 	for n := len(c.queue); n > 0; n-- {
 		notice := <-c.queue
 		held.Notices = append(held.Notices, *notice)

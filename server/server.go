@@ -88,7 +88,6 @@ func New(box *mailbox.Box, people *Control, processes Processes, log *slog.Logge
 
 var (
 	errStopping = errors.New("the supervisor stops")
-	errDrained  = errors.New("the worker was asked to drain")
 )
 
 // Serve accepts connections until ctx ends or a listener fails. Then it closes
@@ -257,6 +256,9 @@ type Channel struct {
 	queue  chan *protocol.Notification // of pointers: its room costs every idle worker
 	once   sync.Once
 	done   chan struct{} // closed by Close
+
+	drained context.Context // ends with drain: the worker claims no more
+	drain   context.CancelFunc
 }
 
 // maxNotices is how many notifications a worker that does not read can have
@@ -272,11 +274,14 @@ func (s *Server) Attach(conn net.Conn, h fence.Holder) *Channel {
 
 func (s *Server) attach(conn net.Conn, h fence.Holder, from heldChannel) *Channel {
 	asks := &workers{box: s.box, processes: s.processes, given: &s.given, bound: &h}
+	var drain context.CancelFunc
+	asks.drained, drain = context.WithCancel(context.Background())
 	l := newLink(conn, counting{asks, &s.tally}, s.log)
 	l.rest, l.back = from.Rest, from.Again
-	c := &Channel{server: s, holder: h, link: l, queue: make(chan *protocol.Notification, maxNotices), done: make(chan struct{})}
+	c := &Channel{server: s, holder: h, link: l, queue: make(chan *protocol.Notification, maxNotices), done: make(chan struct{}),
+		drained: asks.drained, drain: drain}
 	if from.Drained {
-		l.endWaits(errDrained)
+		drain()
 	}
 	for _, n := range from.Notices[:min(len(from.Notices), maxNotices)] {
 		c.queue <- &n
@@ -320,10 +325,11 @@ func (c *Channel) notify() {
 
 // Notify tells the worker something without waiting for it to read. Params may
 // be nil. Notifications come in order. After drain, claims that wait are
-// answered, with no messages, and later ones do not wait.
+// answered, with no messages, and later ones do not wait; what a handler waits for
+// otherwise, such as the end of what it sent, it still gets.
 func (c *Channel) Notify(method string, params any) {
 	if method == protocol.NotifyDrain {
-		defer c.link.endWaits(errDrained)
+		defer c.drain()
 	}
 	select {
 	case c.queue <- &protocol.Notification{JSONRPC: "2.0", Method: method, Params: params}:
@@ -338,4 +344,5 @@ func (c *Channel) Notify(method string, params any) {
 func (c *Channel) Close() {
 	c.once.Do(func() { close(c.done) })
 	c.link.drain(channelGrace)
+	c.drain()
 }

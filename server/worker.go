@@ -42,6 +42,7 @@ type workers struct {
 	processes Processes
 	given     *given
 	bound     *fence.Holder
+	drained   context.Context // of a channel: ends when its worker is to claim no more
 }
 
 // A verb decodes the params of one method, checking their form, and returns
@@ -95,8 +96,8 @@ func (w *workers) handle(run, wait context.Context, c *call) answer {
 		return refuse(err)
 	}
 	w.processes.Alive(h.Process)
-	if asked.Method != protocol.MethodClaim {
-		asked.Params = nil
+	if asked.Method != protocol.MethodClaim && asked.Method != protocol.MethodAwait {
+		asked.Params = nil // of what never is asked again
 	}
 	a := do(doing{run: run, wait: wait, call: c, holder: h, mode: mode})
 	if a.again != nil {
@@ -217,6 +218,9 @@ func (w *workers) claimFor(in doing, q mailbox.ClaimRequest) (messages []protoco
 		within, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(draining, cancel)()
+		if w.drained != nil {
+			defer context.AfterFunc(w.drained, cancel)()
+		}
 		ctx = within
 	}
 	q.Room, q.Size = in.call.room(), sizeAtMost
