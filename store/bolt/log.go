@@ -32,7 +32,7 @@ type rotation struct {
 	err  error
 }
 
-// openLog opens the files of the log, for writing.
+// openLog opens the files of the log, for writing. Nothing in them is needed any more.
 func (db *DB) openLog() error {
 	db.limit = logMost
 	if db.reserve.size > 0 {
@@ -45,6 +45,9 @@ func (db *DB) openLog() error {
 	for i, name := range LogFiles {
 		f := db.logs[i]
 		if f == nil {
+			if err := db.checkSpareLog(); err != nil {
+				return err
+			}
 			file, err := openFile(filepath.Join(db.dir, name), os.O_RDWR|os.O_CREATE, 0o600)
 			if err == nil {
 				f, err = wal.Open(file)
@@ -66,6 +69,20 @@ func (db *DB) openLog() error {
 	// The names, and the room that they have.
 	if err := errors.Join(db.logs[0].Sync(), db.logs[1].Sync(), syncDir(db.dir)); err != nil {
 		return fileRefusal("make the log of the store in "+db.dir, err)
+	}
+	return nil
+}
+
+// checkSpareLog returns nil if the log files, of which nothing is needed, can be used.
+func (db *DB) checkSpareLog() error {
+	for _, name := range LogFiles {
+		err := wal.Check(filepath.Join(db.dir, name))
+		if errors.Is(err, wal.ErrUnreadable) {
+			return unneededLog("open the store in "+db.dir, name, err)
+		}
+		if err != nil {
+			return fileRefusal("open the store in "+db.dir, err)
+		}
 	}
 	return nil
 }

@@ -134,7 +134,9 @@ func (db *DB) openForReading() error {
 		return err
 	}
 	m, markErr := readMark(db.dir)
-	db.age = checkAge(db.dir, s, m, markErr)
+	if db.age = checkAge(db.dir, s, m, markErr); db.age == nil && s.log == 0 {
+		db.age = db.checkSpareLog()
+	}
 	stored := s.batch
 	t, s, err := replay(db.dir, s)
 	if err != nil {
@@ -225,6 +227,9 @@ func (db *DB) openForWriting() error {
 	// there before.
 	db.state = resume(db.state, m)
 	if db.options.AcceptRollback {
+		if err := db.setAside(); err != nil {
+			return err
+		}
 		db.state.begin(leastEpoch(s, m, markErr, db.options.wall()))
 	}
 	db.clock = newLeaseClock(db.options.Monotonic, &db.state)

@@ -16,7 +16,8 @@ import (
 //
 // It is refused, store_rolled_back, if the log is not the one that goes on where the
 // database ends, and store_corrupt if a commit in it cannot be read although it was
-// confirmed. What can be replayed nevertheless is returned as well.
+// confirmed, or a whole file cannot. What can be replayed nevertheless is returned as
+// well.
 //
 // The end of the log is the first record that is not whole. Only the last record can
 // be so after a crash, since each is synced before the next is written; and it was not
@@ -27,9 +28,12 @@ func replay(dir string, s state) (*table, state, error) {
 	}
 	doing := "open the store in " + dir
 	var files [2]wal.Content
+	var unreadable error // what became of the rest is to be told, whichever file it is
 	for i, name := range LogFiles {
 		var err error
-		if files[i], err = wal.Load(filepath.Join(dir, name)); err != nil {
+		if files[i], err = wal.Load(filepath.Join(dir, name)); errors.Is(err, wal.ErrUnreadable) {
+			files[i], unreadable = nil, unreadableLog(doing, name, err)
+		} else if err != nil {
 			return nil, s, fileRefusal(doing, err)
 		}
 	}
@@ -40,6 +44,9 @@ func replay(dir string, s state) (*table, state, error) {
 		if _, head, ok := f.Head(s.log); ok && headFits(head, s) {
 			at = i
 		}
+	}
+	if at < 0 && unreadable != nil {
+		return t, s, unreadable
 	}
 	if at < 0 {
 		return t, s, rolledBackRefusal(dir, "the log that goes on where "+DataFile+" ends is missing: one of them is older than the other, or belongs to another store")
@@ -64,7 +71,7 @@ func replay(dir string, s state) (*table, state, error) {
 			}
 		}
 	}
-	return t, s, nil
+	return t, s, unreadable
 }
 
 // replayFile makes the records of the file f that are behind s part of t, and returns
@@ -97,9 +104,51 @@ func corruptLog(doing, name string, s state, err error) error {
 		"restore the newest backup with `sovereign restore`, or go on without what is lost, with `sovereign recover --accept-rollback`")
 }
 
+// unreadableLog is the refusal for a log file of which nothing can be read.
+func unreadableLog(doing, name string, err error) error {
+	return refusal.New(refusal.StoreCorrupt, doing, name+": "+err.Error(),
+		"put the right file there, or restore the newest backup with `sovereign restore`, or go on without what it holds, with `sovereign recover --accept-rollback`: "+
+			"what is there is kept as "+name+".unreadable").Because(err)
+}
+
+// unneededLog is the refusal for what has the name of a log file, is none, and holds
+// nothing that the store needs.
+func unneededLog(doing, name string, err error) error {
+	return refusal.New(refusal.StoreCorrupt, doing, name+": "+err.Error(),
+		"move it away: the store was closed in order, and needs nothing of it").Because(err)
+}
+
+// setAside gives log files that cannot be read another name, so that new ones can take
+// their place.
+func (db *DB) setAside() error {
+	for _, name := range LogFiles {
+		path := filepath.Join(db.dir, name)
+		if _, err := wal.Load(path); !errors.Is(err, wal.ErrUnreadable) {
+			continue
+		}
+		aside := path + ".unreadable"
+		for n := 2; ; n++ {
+			if _, err := os.Lstat(aside); err != nil {
+				break
+			}
+			aside = fmt.Sprintf("%s.unreadable.%d", path, n)
+		}
+		if err := os.Rename(path, aside); err != nil {
+			return fileRefusal("set "+path+" aside", err)
+		}
+		if err := syncDir(db.dir); err != nil {
+			return fileRefusal("set "+path+" aside", err)
+		}
+	}
+	return nil
+}
+
 // distrustLog has the log be read from the disk.
 func (db *DB) distrustLog() error {
 	for _, name := range LogFiles {
+		if wal.Check(filepath.Join(db.dir, name)) != nil {
+			continue // replay will say it
+		}
 		f, err := os.Open(filepath.Join(db.dir, name))
 		if errors.Is(err, os.ErrNotExist) {
 			continue

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"golang.org/x/sys/unix"
 )
 
 // Content is all that a log file holds.
@@ -14,8 +16,35 @@ type Content []byte
 // maxContent bounds the file that Load reads into memory.
 const maxContent = 2 * MaxRecord
 
-// Load reads the log file name. No file is an empty one.
+// ErrUnreadable: what has the name of a log file is none, or the disk does not give its
+// content back. It will not read better another time.
+var ErrUnreadable = errors.New("it cannot be read")
+
+// Check returns nil if the log file name is missing, or is one that may be opened and
+// read; else ErrUnreadable with the reason, or why it could not be looked at.
+func Check(name string) error {
+	info, err := os.Stat(name)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.IsDir():
+		return fmt.Errorf("%w: it is a folder", ErrUnreadable)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%w: it is no regular file", ErrUnreadable)
+	case info.Size() > maxContent:
+		return fmt.Errorf("%w: it has %d bytes, more than a log can have", ErrUnreadable, info.Size())
+	}
+	return nil
+}
+
+// Load reads the log file name. No file is an empty one. It fails with ErrUnreadable as
+// Check does, and where the disk fails.
 func Load(name string) (Content, error) {
+	if err := Check(name); err != nil {
+		return nil, err
+	}
 	f, err := os.Open(name)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -28,11 +57,10 @@ func Load(name string) (Content, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info.Size() > maxContent {
-		return nil, fmt.Errorf("%s has %d bytes, more than a log can have", name, info.Size())
-	}
 	b := make([]byte, info.Size())
-	_, err = io.ReadFull(f, b)
+	if _, err = io.ReadFull(f, b); errors.Is(err, unix.EIO) {
+		err = fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
 	return b, err
 }
 
