@@ -14,6 +14,7 @@ const maxItems = 1000
 
 // An end is one item of a settle, or why it is not one.
 type end struct {
+	who     protocol.Identity // as far as the item says it
 	ref     mailbox.Ref
 	outcome mailbox.Outcome
 	sends   []mailbox.Outgoing
@@ -63,6 +64,7 @@ func parseEnd(raw json.RawMessage) (e end) {
 	given := 0
 	if c := item.Complete; c != nil {
 		given++
+		e.who = c.Identity
 		e.ref, e.err = refOf(c.ID, c.Token)
 		e.outcome, e.sends = completed(c.Result), outgoings(c.Send)
 		if e.err == nil && c.Next != nil {
@@ -71,11 +73,13 @@ func parseEnd(raw json.RawMessage) (e end) {
 	}
 	if f := item.Fail; f != nil {
 		given++
+		e.who = f.Identity
 		e.ref, e.err = refOf(f.ID, f.Token)
 		e.outcome, e.charges = failed(*f), true
 	}
 	if r := item.Release; r != nil {
 		given++
+		e.who = r.Identity
 		e.ref, e.err = refOf(r.ID, r.Token)
 		e.outcome = released()
 	}
@@ -88,6 +92,9 @@ func parseEnd(raw json.RawMessage) (e end) {
 func (w *workers) end(in doing, e *end) protocol.SettleOutcome {
 	if e.err != nil {
 		return protocol.SettleOutcome{Error: protocol.ErrorOf(e.err)}
+	}
+	if err := sameIdentity(e.who, identityOf(in.holder)); err != nil {
+		return protocol.SettleOutcome{Error: protocol.ErrorOf(err)}
 	}
 	settled, err := w.box.Settle(in.run, in.holder, e.ref, e.outcome, e.sends)
 	if err != nil {

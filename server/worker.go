@@ -85,11 +85,8 @@ func (w *workers) handle(run, wait context.Context, c *call) answer {
 	}
 	asked := c.req
 	c.req.Params = nil // not kept while the request waits
-	if who.Process == "" {
-		who.Process = c.req.Process
-	}
-	if who.LeaseToken == 0 {
-		who.LeaseToken = c.req.LeaseToken
+	if who, err = oneIdentity(who, protocol.Identity{Process: c.req.Process, LeaseToken: c.req.LeaseToken}); err != nil {
+		return refuse(err)
 	}
 	h, mode, err := w.identify(who)
 	if err != nil {
@@ -114,6 +111,42 @@ func (w *workers) handle(run, wait context.Context, c *call) answer {
 func unknownMethod(method string) answer {
 	return answer{err: protocol.ErrorOf(refusal.New(refusal.BadRequest, "there is no method "+quoted(method),
 		"it is not one of this socket's", "see docs/protocol.md for the methods")).Coded(protocol.CodeUnknownMethod)}
+}
+
+// oneIdentity is what the params of a request and its line say together of who asks.
+// Where both say it they must say the same: which of two is meant nobody can know.
+func oneIdentity(params, line protocol.Identity) (protocol.Identity, error) {
+	if err := sameIdentity(params, line); err != nil {
+		return params, err
+	}
+	if params.Process == "" {
+		params.Process = line.Process
+	}
+	if params.LeaseToken == 0 {
+		params.LeaseToken = line.LeaseToken
+	}
+	return params, nil
+}
+
+// sameIdentity refuses two sayings of who asks that contradict each other; what one of
+// them leaves out the other may say.
+func sameIdentity(one, other protocol.Identity) error {
+	what := ""
+	switch {
+	case one.Process != "" && other.Process != "" && one.Process != other.Process:
+		what = "process"
+	case one.LeaseToken != 0 && other.LeaseToken != 0 && one.LeaseToken != other.LeaseToken:
+		what = "lease_token"
+	default:
+		return nil
+	}
+	return refusal.New(refusal.BadRequest, "the request says twice who asks, and not the same",
+		what+" is given in two places, with two values", "give it once: beside the params, or in them")
+}
+
+// identityOf is what h says who it is.
+func identityOf(h fence.Holder) protocol.Identity {
+	return protocol.Identity{Process: string(h.Process), LeaseToken: protocol.Token(h.Token)}
 }
 
 // identify resolves who asks to the slot that the process hosts. Whether the
@@ -363,6 +396,9 @@ func (w *workers) send(raw json.RawMessage) (protocol.Identity, deed, error) {
 		var sent mailbox.Sent
 		var err error
 		if p.Claim != nil {
+			if err := sameIdentity(p.Claim.Identity, identityOf(in.holder)); err != nil {
+				return refuse(err)
+			}
 			sent, err = w.box.Stage(in.run, in.holder, ref, outgoing(p.Outgoing))
 		} else {
 			sent, err = w.box.SendFenced(in.run, in.holder, outgoing(p.Outgoing))
