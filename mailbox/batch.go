@@ -151,6 +151,7 @@ type Import struct {
 	State   State // NEW, DONE, DEAD or PARKED; CLAIMED comes in as PARKED
 	Result  []byte
 	Failure LastFailure // how its last attempt failed; a zero Category is none
+	KeyFree bool        // it has a key and holds it no more: nothing is a duplicate of it
 }
 
 // importStep bounds the messages that one transaction of an import writes.
@@ -168,6 +169,7 @@ func (b *Box) Import(ctx context.Context, list []Import) (sent []Sent, err error
 		if drafts[i], err = b.draft(m.Outgoing, now); err != nil {
 			return nil, &BatchError{i, err}
 		}
+		drafts[i].keyFree = m.KeyFree
 	}
 	size, from := 0, 0
 	for i, d := range drafts {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/sovereign-run/sovereign/mailbox"
 	"github.com/sovereign-run/sovereign/mailbox/mailboxtest"
@@ -157,5 +158,35 @@ func TestImport_KeepsStates(t *testing.T) {
 	var which *mailbox.BatchError
 	if !errors.As(err, &which) || which.Index != 13 || len(sent) != 12 {
 		t.Fatal(len(sent), err)
+	}
+}
+
+// A message that comes in under a key which it holds no more is no duplicate of another,
+// and no other one of it, though both came in at one moment; one that holds its key for
+// a time of its own holds it that long. Have the first hold its key and this fails.
+func TestImport_KeepsKeysAsTheyWereHeld(t *testing.T) {
+	h := mailboxtest.Open(t, mailboxtest.Actor("work"))
+	one := func(body string, ttl time.Duration, free bool) mailbox.Import {
+		return mailbox.Import{Outgoing: mailbox.Outgoing{To: "work", Key: "k", KeyTTL: ttl, Body: []byte(body)}, State: mailbox.Dead, KeyFree: free}
+	}
+	sent, err := h.Box.Import(t.Context(), []mailbox.Import{one("new", time.Hour, false), one("old", 0, true), one("older", 0, true)})
+	if err != nil || len(sent) != 3 {
+		t.Fatal(sent, err)
+	}
+	for i, s := range sent {
+		d := h.MustShow(t, s.ID)
+		if want := h.Now().Add(time.Hour); s.Duplicate || d.Key != "k" || d.KeyFree != (i > 0) || i == 0 && !d.KeyUntil.Equal(want) || i > 0 && !d.KeyUntil.IsZero() {
+			t.Errorf("%d: %+v, %+v", i, s, d)
+		}
+	}
+	if _, err := h.Box.Send(t.Context(), mailbox.Outgoing{To: "work", Key: "k", Body: []byte("another")}); !refusal.Has(err, refusal.DuplicateKey) {
+		t.Error(err)
+	}
+	h.Advance(time.Hour)
+	if d := h.MustShow(t, sent[0].ID); !d.KeyFree || !d.KeyUntil.IsZero() {
+		t.Errorf("%+v", d)
+	}
+	if _, err := h.Box.Send(t.Context(), mailbox.Outgoing{To: "work", Key: "k", Body: []byte("another")}); err != nil {
+		t.Error(err)
 	}
 }

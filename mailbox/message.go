@@ -189,6 +189,8 @@ type Detail struct {
 	Poison          string // that it seems to kill those who work on it; "" where it does not
 	BlockedBy       ID     // of a NEW message: the one of its group that comes first, 0 none
 	Receipts        []Receipt
+	KeyFree         bool      // it has a key, and holds it no more: its time is over, or a later message holds it
+	KeyUntil        time.Time // until when it holds its key; zero = as long as it exists, or it holds none
 }
 
 // A Delivery is a claimed message on its way to its worker.

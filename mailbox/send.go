@@ -89,6 +89,7 @@ type draft struct {
 	dueAt    time.Time
 	lapsesAt time.Time // zero: never
 	keyUntil time.Time // zero: as long as the message exists
+	keyFree  bool      // it is told which key it has, and does not hold it
 	content  content
 	encoded  []byte
 	print    [16]byte // of the content, where there is a key
@@ -176,7 +177,7 @@ func (b *Box) draft(m Outgoing, now time.Time) (*draft, error) {
 // sendTx writes a message in state New, or staged under parent. A staged one
 // takes its place in the recipient's inbox at once (P8).
 func (b *Box) sendTx(tx store.Tx, d *draft, s State, parent Ref) (Sent, error) {
-	if d.content.key != "" {
+	if d.content.key != "" && !d.keyFree {
 		dup, err := b.duplicateTx(tx, d, s, parent)
 		if err != nil || dup.ID != 0 {
 			return dup, err
@@ -206,7 +207,7 @@ func (b *Box) sendTx(tx store.Tx, d *draft, s State, parent Ref) (Sent, error) {
 		tx.Put(groupMemberKey(rec.to, rec.group, rec.id), []byte{0})
 		sent.blocked = b.blockedTx(tx, rec) != 0
 	}
-	if d.content.key != "" {
+	if d.content.key != "" && !d.keyFree {
 		tx.Put(dedupKey(d.to, d.content.key), keyRecord{id: rec.id, print: d.print, until: d.keyUntil}.encode())
 	}
 	return sent, nil
@@ -265,6 +266,27 @@ func (b *Box) duplicateTx(tx store.Tx, d *draft, s State, parent Ref) (Sent, err
 			"the attempt that staged it has not ended", "send again when it has").Later()
 	}
 	return Sent{ID: k.id, Duplicate: true}, nil
+}
+
+// keyOf says until when a message holds its key: zero is for as long as it exists. free
+// is true where it has one, and holds it no more. A key that cannot be read is Verify's
+// to report.
+func (b *Box) keyOf(r store.Reader, rec *record, key string) (until time.Time, free bool) {
+	if key == "" {
+		return time.Time{}, false
+	}
+	v := r.Get(dedupKey(rec.to, key))
+	if v == nil {
+		return time.Time{}, true
+	}
+	k, err := decodeKey(v)
+	if err != nil {
+		return time.Time{}, false
+	}
+	if k.id != rec.id || !k.until.IsZero() && !b.wall().Before(k.until) {
+		return time.Time{}, true
+	}
+	return k.until, false
 }
 
 // freeKeyTx frees the key of a message that is removed, unless the key has a

@@ -32,6 +32,7 @@ func (b *Box) Show(ctx context.Context, id ID) (Detail, error) {
 				return err
 			}
 		}
+		d.KeyUntil, d.KeyFree = b.keyOf(r, rec, c.key)
 		prefix := idKey(spaceReceipt, id)
 		r.Scan(prefix, after(prefix), func(k, v []byte) bool {
 			_, attempt, ok := parseReceiptKey(k)

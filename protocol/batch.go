@@ -46,6 +46,8 @@ type ExportedMessage struct {
 	Body        Body              `json:"body,omitempty"`
 	Result      Body              `json:"result,omitempty"`
 	Key         string            `json:"key,omitempty"`
+	KeyExpires  time.Time         `json:"key_expires_at,omitzero"` // until then it holds its key; zero: as long as it exists
+	KeyFree     bool              `json:"key_free,omitempty"`      // it holds its key no more
 	Priority    int               `json:"priority,omitempty"`
 	Group       string            `json:"group,omitempty"`
 	CreatedAt   time.Time         `json:"created_at,omitzero"`

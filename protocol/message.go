@@ -56,6 +56,8 @@ type MessageDetail struct {
 	Poison          string    `json:"poison,omitempty"`     // that it seems to kill those who work on it
 	BlockedBy       string    `json:"blocked_by,omitempty"` // the message of its group that comes first
 	Receipts        []Receipt `json:"receipts"`
+	KeyExpiresAt    time.Time `json:"key_expires_at,omitzero"` // until then it holds its key; zero: as long as it exists
+	KeyFree         bool      `json:"key_free,omitempty"`      // it has a key, and holds it no more
 }
 
 // A Receipt is how one attempt ended.

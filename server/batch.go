@@ -100,6 +100,13 @@ func imported(m protocol.ExportedMessage, now time.Time) (mailbox.Import, error)
 	if !m.ExpiresAt.IsZero() {
 		out.TTL = max(time.Millisecond, m.ExpiresAt.Sub(now)) // what has lapsed meanwhile lapses at once
 	}
+	switch {
+	case m.Key == "":
+	case m.KeyFree, !m.KeyExpires.IsZero() && !m.KeyExpires.After(now):
+		out.KeyFree = true
+	case !m.KeyExpires.IsZero():
+		out.KeyTTL = m.KeyExpires.Sub(now)
+	}
 	if f := m.LastFailure; f != nil {
 		out.Failure = mailbox.LastFailure{Category: mailbox.Category(f.Category), Reason: f.Reason, At: f.At}
 	}

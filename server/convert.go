@@ -155,6 +155,7 @@ func detail(d mailbox.Detail) protocol.MessageDetail {
 	out := protocol.MessageDetail{Message: message(d.Message), ResultTruncated: d.ResultTruncated, Why: d.Why,
 		Receipts: make([]protocol.Receipt, len(d.Receipts))}
 	out.Poison = d.Poison
+	out.KeyExpiresAt, out.KeyFree = utc(d.KeyUntil), d.KeyFree
 	if d.BlockedBy != 0 {
 		out.BlockedBy = d.BlockedBy.String()
 	}

@@ -93,7 +93,7 @@ func exported(d protocol.MessageDetail) protocol.ExportedMessage {
 		return binary
 	}
 	return protocol.ExportedMessage{ID: d.ID, To: d.To, From: d.From, Subject: d.Subject, Headers: d.Headers, State: d.State,
-		Body: bytesOf(d.Body, d.BodyBase64), Result: bytesOf(d.Result, d.ResultBase64), Key: d.Key, Priority: d.Priority, Group: d.Group,
+		Body: bytesOf(d.Body, d.BodyBase64), Result: bytesOf(d.Result, d.ResultBase64), Key: d.Key, KeyExpires: d.KeyExpiresAt, KeyFree: d.KeyFree, Priority: d.Priority, Group: d.Group,
 		CreatedAt: d.CreatedAt, AvailableAt: d.AvailableAt, ExpiresAt: d.ExpiresAt, EndedAt: d.EndedAt,
 		Attempt: d.Attempt, Attempts: d.Attempts, LastFailure: d.LastFailure}
 }
@@ -105,7 +105,8 @@ func newInboxImport(s *shared) *cobra.Command {
 		Long: `Take in the messages of a file that inbox export wrote, in its order, each in its
 state, under a new id; the old one is kept in the header imported-id. A message that was
 CLAIMED comes in as PARKED, since nobody here knows how that attempt ends. What was due
-or to expire at a time still is; ended messages are kept from now on; charges and
+or to expire at a time still is, the hold on a key too (--key-ttl), and a key whose time
+is over is not held again; ended messages are kept from now on; charges and
 receipts do not come along. The recipients must be declared, and their inboxes have
 room.
 

@@ -58,7 +58,7 @@ func printMessage(w io.Writer, m protocol.MessageDetail, now time.Time, width in
 		"claim", printable(runningClaim(m.Message)),
 		"priority", nonZero(m.Priority),
 		"group", printable(m.Group),
-		"key", printable(m.Key),
+		"key", keyOf(m, now),
 		"headers", headerList(m.Headers),
 		"last failure", lastFailure(m.Message, now),
 	)
@@ -85,6 +85,19 @@ func due(m protocol.Message, now time.Time) string {
 		return ""
 	}
 	return clock(m.AvailableAt, now) + ", in " + short(m.AvailableAt.Sub(now))
+}
+
+// keyOf is the key of a message, and for how long it holds it where that is not as long
+// as it exists.
+func keyOf(m protocol.MessageDetail, now time.Time) string {
+	text := printable(m.Key)
+	switch {
+	case m.KeyFree:
+		text += " (no longer held)"
+	case !m.KeyExpiresAt.IsZero():
+		text += ", held until " + clock(m.KeyExpiresAt, now) + ", " + short(m.KeyExpiresAt.Sub(now)) + " more"
+	}
+	return text
 }
 
 // expires is when a message that is not claimed by then is DEAD.
