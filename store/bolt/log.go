@@ -63,11 +63,12 @@ func (db *DB) openLog() error {
 			return fileRefusal("make the log of the store in "+db.dir, err)
 		}
 	}
-	if !created {
-		return nil
+	// The room that they have, and the names.
+	err := errors.Join(db.logs[0].Settle(), db.logs[1].Settle())
+	if created {
+		err = errors.Join(err, syncDir(db.dir))
 	}
-	// The names, and the room that they have.
-	if err := errors.Join(db.logs[0].Sync(), db.logs[1].Sync(), syncDir(db.dir)); err != nil {
+	if err != nil {
 		return fileRefusal("make the log of the store in "+db.dir, err)
 	}
 	return nil
@@ -134,6 +135,9 @@ func (db *DB) rotate() error {
 	// Nothing names the spare file: mailbox.db names the full one.
 	if err := spare.Grow(full.log.Size()); err != nil && !isFull(err) {
 		return notStored(err)
+	}
+	if err := spare.Settle(); err != nil {
+		return db.unknown(err)
 	}
 	salt := saltBehind(full.salt, db.state.id)
 	if err := spare.Begin(salt, db.state.batch, encodeHead(&db.state)); err != nil {

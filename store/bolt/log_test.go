@@ -67,7 +67,7 @@ func mustHaveNumbers(t *testing.T, db *bolt.DB, n int) {
 func records(t *testing.T, b []byte) (at [][2]int) {
 	t.Helper()
 	salt := binary.BigEndian.Uint64(b[8:])
-	for i := 0; i+24 <= len(b) && binary.BigEndian.Uint64(b[i+8:]) == salt; {
+	for i := 0; i+32 <= len(b) && binary.BigEndian.Uint64(b[i+8:]) == salt; {
 		n := int(binary.BigEndian.Uint32(b[i+4:]))
 		at = append(at, [2]int{i, n})
 		i += (n + 7) / 8 * 8

@@ -63,11 +63,16 @@ func replay(dir string, s state) (*table, state, error) {
 		}
 	}
 	s.log = base.log
-	// 3. Nothing whole may lie behind the end.
+	// 3. Nothing whole may lie behind the end, and the files have the length that they
+	// were known to have.
 	for i, f := range files {
 		for _, salt := range []uint64{base.log, salt} {
-			if last := f.Last(salt); last > s.batch {
+			last, size := f.Last(salt)
+			if last > s.batch {
 				return t, s, corruptLog(doing, LogFiles[i], s, fmt.Errorf("commit %d is there", last))
+			}
+			if size > uint64(len(f)) {
+				return t, s, corruptLog(doing, LogFiles[i], s, fmt.Errorf("it is cut off, and has %d of %d bytes", len(f), size))
 			}
 		}
 	}

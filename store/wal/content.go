@@ -93,16 +93,18 @@ func (c Content) Records(salt uint64, fn func(number uint64, payload []byte) err
 }
 
 // Last returns the greatest number of a record of that salt, wherever in the file it
-// lies, 0 if there is none. If it is greater than the last of Records, one before it
-// is damaged.
-func (c Content) Last(salt uint64) (last uint64) {
+// lies, 0 if there is none; if it is greater than the last of Records, one before it
+// is damaged. And it returns how many bytes the file had by what these records say: if
+// it has fewer, it was cut off, since no crash takes them.
+func (c Content) Last(salt uint64) (last, size uint64) {
 	for at := 0; at+HeaderLen <= len(c); at += align {
 		if binary.BigEndian.Uint64(c[at+8:]) != salt {
 			continue
 		}
 		if _, number, ok := parse(c[at:], salt); ok {
 			last = max(last, number)
+			size = max(size, binary.BigEndian.Uint64(c[at+24:]))
 		}
 	}
-	return last
+	return last, size
 }

@@ -19,7 +19,8 @@
 // can be half there after a crash: the next one is not begun before its sync is
 // over. So a record that cannot be read is the end of the log, and nothing was
 // confirmed behind it; but if there is a readable record of the same use further
-// on, it is damage (Content.Last tells).
+// on, it is damage (Content.Last tells). A record also says how long the file was known
+// to be, since what is cut off its end by other means would look like that end.
 //
 // That a power cut takes nothing from the record before, which shares a sector
 // with the next, rests on what disks promise: a sector that is overwritten with

@@ -15,7 +15,8 @@ import (
 //	     4      4  length of the record, header included
 //	     8      8  salt
 //	    16      8  number
-const HeaderLen = 24
+//	    24      8  bytes that the file was known to have
+const HeaderLen = 32
 
 // align is where records may begin: at multiples of it.
 const align = 8
@@ -32,6 +33,7 @@ type File struct {
 	at    int64 // where the next record begins
 	tried int64 // where the last Append put its record, or was to
 	ready int64 // bytes that were written once, and need no room on the disk
+	sized int64 // bytes that the file keeps through a power cut: those of the last Sync
 }
 
 // Open makes a log of the file f, which is open for reading and writing and belongs
@@ -49,7 +51,7 @@ func Open(f *os.File) (*File, error) {
 // something behind it is synced; it is not synced on return.
 func (l *File) Begin(salt, number uint64, head []byte) error {
 	l.salt, l.at, l.tried = salt, 0, 0
-	seal(head, salt, number)
+	seal(head, salt, number, l.sized)
 	if err := l.MakeReady(int64(len(head))); err != nil {
 		return err
 	}
@@ -64,7 +66,7 @@ func (l *File) Begin(salt, number uint64, head []byte) error {
 // one, and syncs it: after nil it is durable. After an error nothing is appended,
 // unless Holds says that the record is there. A later Append writes in its place.
 func (l *File) Append(number uint64, record []byte) error {
-	seal(record, l.salt, number)
+	seal(record, l.salt, number, l.sized)
 	l.tried = l.at
 	if err := l.MakeReady(int64(len(record))); err != nil {
 		return err
@@ -109,7 +111,22 @@ func (l *File) Holds(number uint64) (bool, error) {
 
 // Sync makes what was written durable. After an error it is not known what is, now or
 // after another Sync.
-func (l *File) Sync() error { return datasync(l.f) }
+func (l *File) Sync() error {
+	if err := datasync(l.f); err != nil {
+		return err
+	}
+	l.sized = l.ready
+	return nil
+}
+
+// Settle syncs the file unless it is known to keep its length, so that all records
+// from now on say how long it is (see Content.Last).
+func (l *File) Settle() error {
+	if l.sized == l.ready {
+		return nil
+	}
+	return l.Sync()
+}
 
 // Len returns the bytes of this use so far.
 func (l *File) Len() int64 { return l.at }
@@ -154,11 +171,13 @@ func (l *File) Close() error {
 
 func aligned(n int64) int64 { return (n + align - 1) / align * align }
 
-// seal fills in the header of record.
-func seal(record []byte, salt, number uint64) {
+// seal fills in the header of record, for a file of which size bytes are known to be
+// there.
+func seal(record []byte, salt, number uint64, size int64) {
 	binary.BigEndian.PutUint32(record[4:], uint32(len(record)))
 	binary.BigEndian.PutUint64(record[8:], salt)
 	binary.BigEndian.PutUint64(record[16:], number)
+	binary.BigEndian.PutUint64(record[24:], uint64(size))
 	binary.BigEndian.PutUint32(record, crc32.Checksum(record[4:], castagnoli))
 }
 
