@@ -15,7 +15,7 @@ import (
 // the others workers in a claim.
 func (b *bench) idleActors(ctx context.Context) error {
 	fmt.Printf("daemons, and workers that wait in a claim, one of each in turn; watched for %s\n\n", b.idle)
-	t := newTable("actors", "all up ms", "RSS KiB", "PSS KiB", "anonymous", "KiB for each further", "threads", "descriptors",
+	t := newTable("actors", "all up ms", "CPU ms", "RSS KiB", "PSS KiB", "anonymous", "KiB for each further", "threads", "descriptors",
 		"CPU ms/min", "% of a core", "restart ms p50", "p99", "all stopped ms")
 	var first, second *footprint
 	var firstAt int
@@ -30,7 +30,7 @@ func (b *bench) idleActors(ctx context.Context) error {
 		} else {
 			first, firstAt = second, n
 		}
-		t.row(strconv.Itoa(n), figure(millis(w.up)), figure(w.rss), figure(w.pss), figure(w.anonymous), further, figure(w.threads),
+		t.row(strconv.Itoa(n), figure(millis(w.up)), figure(millis(w.starts)), figure(w.rss), figure(w.pss), figure(w.anonymous), further, figure(w.threads),
 			figure(w.files), fmt.Sprintf("%.3f", w.cpu), fmt.Sprintf("%.4f", w.cpu/float64(time.Minute/time.Millisecond)*100),
 			figure(w.restarts.at(0.5)), figure(w.restarts.at(0.99)), figure(millis(w.stopped)))
 	}
@@ -42,7 +42,8 @@ func (b *bench) idleActors(ctx context.Context) error {
 type watching struct {
 	footprint
 	up, stopped time.Duration
-	cpu         float64 // ms a minute
+	starts      time.Duration // CPU of the supervisor until all were up
+	cpu         float64       // ms a minute
 	restarts    times
 }
 
@@ -89,6 +90,7 @@ func (b *bench) watch(ctx context.Context, n int) (w watching, err error) {
 			daemons = append(daemons, number)
 		}
 	}
+	w.starts = cpuTime(f.pid())
 	// The start's own work is over when nothing has run for a while.
 	if err := rest(ctx, 5*time.Second); err != nil {
 		return w, err

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -19,7 +20,7 @@ type bench struct {
 	sovereign string // the program under test
 	dir       string // scratch, removed at the end
 	rounds    int
-	only      string // in trips: contenders whose names contain it
+	only      string // in trips and supervisors: contenders whose names contain it
 
 	alone    int // round trips of one client, each round
 	crowd    int // messages of the 64 + 64 clients, each round
@@ -49,10 +50,12 @@ func run() error {
 	quick := flag.Bool("quick", false, "small sizes: does it run, not how fast")
 	scratch := flag.String("dir", os.TempDir(), "where the scratch folder is made: on the disk to be measured")
 	flag.StringVar(&b.sovereign, "sovereign", "", "the program under test (scripts/bench/run builds it)")
-	flag.StringVar(&b.only, "only", "", "of trips, only those whose names contain this")
+	flag.StringVar(&b.only, "only", "", "of trips and supervisors, only those whose names contain this")
 	flag.IntVar(&b.rounds, "rounds", b.rounds, "rounds of each system in trips and tasks")
 	flag.IntVar(&b.alone, "alone", b.alone, "round trips of one client in each round")
 	flag.IntVar(&b.crowd, "crowd", b.crowd, "messages of 64 + 64 clients in each round")
+	flag.Func("actors", "how many actors the supervisors of idle and supervisors have, with commas between (default 1,100,1000)", b.parseActors)
+	flag.IntVar(&b.restarts, "restarts", b.restarts, "restarts of children in idle and supervisors")
 	flag.DurationVar(&b.idle, "idle", b.idle, "how long the idle supervisor is watched")
 	flag.Parse()
 	if *quick {
@@ -90,6 +93,19 @@ func run() error {
 		}
 	}
 	fmt.Printf("\nload average at the end %s\n", load())
+	return nil
+}
+
+// parseActors takes sizes with commas between.
+func (b *bench) parseActors(text string) error {
+	b.actors = nil
+	for size := range strings.SplitSeq(text, ",") {
+		n, err := strconv.Atoi(size)
+		if err != nil {
+			return err
+		}
+		b.actors = append(b.actors, n)
+	}
 	return nil
 }
 

@@ -36,6 +36,9 @@ var rivals = []rival{
 func (b *bench) supervisors(ctx context.Context) error {
 	var present []rival
 	for _, r := range rivals {
+		if !strings.Contains(r.name, b.only) {
+			continue
+		}
 		if _, err := exec.LookPath(r.program); r.program != "" && err != nil {
 			fmt.Printf("%s is not installed, and left out (apt-get install supervisor runit s6)\n\n", r.name)
 			continue
