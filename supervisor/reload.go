@@ -42,8 +42,9 @@ func (sup *Supervisor) Reload(ctx context.Context, actors []config.Actor, record
 
 // Declared are the actors of the file that was read last, in its order.
 func (sup *Supervisor) Declared() []config.Actor {
-	var out []config.Actor
-	for _, a := range sup.actors() {
+	fleet := sup.actors()
+	out := make([]config.Actor, 0, len(fleet))
+	for _, a := range fleet {
 		if !a.removed {
 			out = append(out, *a.def.spec)
 		}

@@ -38,11 +38,17 @@ func tellService(ctx context.Context, service *notifier, box *mailbox.Box, sup *
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+	wait := time.Duration(len(sup.Declared())) * lookAgain
 	for ready := service.isReady(); ; {
 		changed := sup.Changes()
-		status := sup.Status()
-		wait := time.Duration(len(status)) * lookAgain
+		var status []supervisor.ActorStatus
+		coming := !ready && sup.Spawning() // then there is no need to look at each
+		if !coming {
+			status = sup.Status()
+			wait = time.Duration(len(status)) * lookAgain
+		}
 		switch {
+		case coming:
 		case ready:
 			warn(service.Status(serviceStatus(status)))
 			wait = max(wait, statusPace)
