@@ -9,6 +9,8 @@
 //	idle        memory, threads and CPU of a supervisor with 1, 100 and 1000 idle
 //	            actors; the time to start and stop them all, and to restart one
 //	supervisors the same children under this supervisor, supervisord, runit and s6
+//	logs        1 GB of a child's lines until they are in files, beside the child writing
+//	            the file itself, supervisord, svlogd and s6-log
 //	tasks       one /bin/true a message, beside a bare loop of start and wait
 //	cost        system calls of the supervisor for each message, by strace
 //	large       what grows with 100,000 and 1,000,000 waiting messages: the start

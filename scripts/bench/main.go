@@ -33,6 +33,7 @@ type bench struct {
 	stores   []int // waiting messages of large stores
 	waiting  int   // of a backlog
 	drains   int   // of these, at most so many
+	output   int64 // bytes that a child writes, in logs
 }
 
 func main() {
@@ -45,8 +46,8 @@ func main() {
 func run() error {
 	b := bench{rounds: 3, alone: 1000, crowd: 20_000, kills: 100, backlog: 100_000,
 		actors: []int{1, 100, 1000}, idle: time.Minute, restarts: 50, tasks: 2000, stores: []int{0, 100_000, 1_000_000},
-		waiting: 1_000_000, drains: 200_000}
-	parts := flag.String("part", "trips,redelivery,idle,supervisors,tasks,cost,large,backlog", "what to measure, with commas between")
+		waiting: 1_000_000, drains: 200_000, output: 1e9}
+	parts := flag.String("part", "trips,redelivery,idle,supervisors,logs,tasks,cost,large,backlog", "what to measure, with commas between")
 	quick := flag.Bool("quick", false, "small sizes: does it run, not how fast")
 	scratch := flag.String("dir", os.TempDir(), "where the scratch folder is made: on the disk to be measured")
 	flag.StringVar(&b.sovereign, "sovereign", "", "the program under test (scripts/bench/run builds it)")
@@ -57,12 +58,17 @@ func run() error {
 	flag.Func("actors", "how many actors the supervisors of idle and supervisors have, with commas between (default 1,100,1000)", b.parseActors)
 	flag.IntVar(&b.restarts, "restarts", b.restarts, "restarts of children in idle and supervisors")
 	flag.DurationVar(&b.idle, "idle", b.idle, "how long the idle supervisor is watched")
+	printed := flag.Int64("print", 0, "be the child of logs: write so many bytes")
+	up := flag.String("up", "", "of -print, the FIFO to speak to")
 	flag.Parse()
+	if *printed > 0 {
+		return printLines(*printed, *up)
+	}
 	if *quick {
 		b.rounds, b.alone, b.crowd, b.kills, b.backlog = 1, 100, 1000, 10, 2000
 		b.actors, b.idle, b.restarts, b.tasks = []int{1, 20}, 2*time.Second, 5, 100
 		b.stores = []int{0, 2000}
-		b.waiting, b.drains = 5000, 1000
+		b.waiting, b.drains, b.output = 5000, 1000, 1e7
 	}
 	if b.sovereign == "" {
 		return errors.New("-sovereign is not given: use scripts/bench/run, which builds it")
@@ -81,7 +87,7 @@ func run() error {
 
 	fmt.Printf("%s, %d cores, %s, load average %s\n", time.Now().Format("2006-01-02 15:04"), runtime.NumCPU(), runtime.Version(), load())
 	all := map[string]func(context.Context) error{
-		"trips": b.trips, "redelivery": b.redelivery, "idle": b.idleActors, "supervisors": b.supervisors, "tasks": b.taskRate, "cost": b.cost, "large": b.largeStores, "backlog": b.waitingMillion}
+		"trips": b.trips, "redelivery": b.redelivery, "idle": b.idleActors, "supervisors": b.supervisors, "logs": b.logs, "tasks": b.taskRate, "cost": b.cost, "large": b.largeStores, "backlog": b.waitingMillion}
 	for part := range strings.SplitSeq(*parts, ",") {
 		measure, ok := all[part]
 		if !ok {
