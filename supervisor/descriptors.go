@@ -1,26 +1,55 @@
 package supervisor
 
-import "syscall"
+import (
+	"fmt"
 
-// What a supervisor opens, roughly and rather too much: for itself, and for each
-// slot (pipes of its output, a channel or the body, a pidfd, a log and its
-// index).
-const (
-	descriptorsOwn  = 64
-	descriptorsSlot = 7
+	"github.com/sovereign-run/sovereign/config"
+	"github.com/sovereign-run/sovereign/refusal"
 )
 
-// warnOfLimit says at the start what would otherwise come as one failed start
-// after the other: that the limit of open files is too low for all slots (H2).
-func (sup *Supervisor) warnOfLimit() {
-	slots := 0
-	for _, a := range sup.actors() {
-		slots += len(a.all())
+// What a supervisor needs of descriptors: for itself, the store, the sockets and those
+// who ask it for something; and for each slot, while its process lives, besides what is
+// open for a moment.
+const (
+	filesOwn  = 64
+	filesSlot = 2 // the pipes of its output
+	filesMore = 1 // a worker's channel; a socket for sd_notify
+)
+
+// filesFor is how many descriptors the slots of actors take, and the supervisor itself.
+func filesFor(actors []config.Actor) (slots int, need uint64) {
+	need = filesOwn
+	for i := range actors {
+		each := filesSlot
+		if actors[i].Mode == config.Worker {
+			each += filesMore
+		}
+		if r := actors[i].Ready; r != nil && r.Notify && actors[i].Mode != config.Task {
+			each += filesMore
+		}
+		slots += actors[i].Replicas
+		need += uint64(each * actors[i].Replicas)
 	}
-	need := uint64(descriptorsOwn + descriptorsSlot*slots)
-	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err == nil && limit.Cur < need {
-		sup.log.Warn("limit of open files is too low for all slots to run at once", "limit", limit.Cur, "needed", need,
-			"slots", slots, "next", "raise it (ulimit -n, LimitNOFILE= in a unit), or lower replicas")
+	return slots, need
+}
+
+// makeRoom raises the limit of open files where it is too low for actors (H2). It is
+// refused, failed, where the system does not allow that: better at the start than one
+// failed start of a process after the other. What the limit leaves beyond that is shared
+// out among what is open for a time: files of logs, and processes being started.
+func (sup *Supervisor) makeRoom(actors []config.Actor) error {
+	slots, need := filesFor(actors)
+	limit, err := sup.host.RaiseFiles(need)
+	if limit < need {
+		cause := fmt.Sprintf("%d slots need %d, the limit is %d", slots, need, limit)
+		if err != nil {
+			cause += fmt.Sprintf(", and it cannot be raised (%v)", err)
+		}
+		return refusal.New(refusal.Failed, "the limit of open files is too low", cause,
+			fmt.Sprintf("raise it to %d (ulimit -n, LimitNOFILE= in a unit), or lower replicas", need)).Because(err)
 	}
+	spare := int(min(limit-need, 1<<20)) + filesOwn/3
+	sup.files.Limit(spare / 4) // two each
+	sup.pace.limit(spare / 2 / filesSpawn)
+	return nil
 }

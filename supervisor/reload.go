@@ -29,13 +29,15 @@ func (sup *Supervisor) Reload(ctx context.Context, actors []config.Actor, record
 	if err := sup.operable(); err != nil {
 		return nil, err
 	}
+	if err := sup.makeRoom(actors); err != nil {
+		return nil, err
+	}
 	changes := sup.PlanReload(actors)
 	// Whoever asked may go; what has begun is finished.
 	if err := record(context.WithoutCancel(ctx)); err != nil {
 		return nil, err
 	}
 	sup.apply(actors)
-	sup.warnOfLimit()
 	sup.changes.tell()
 	return changes, nil
 }

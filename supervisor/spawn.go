@@ -174,7 +174,7 @@ func (s *slot) openLog(l config.Log) (*capture.Log, error) {
 		return logs, nil
 	}
 	logs, err := capture.Open(filepath.Join(s.sup.data, "logs"), s.name.Actor, s.name.Number,
-		capture.Options{File: l.File, MaxSize: l.MaxSize, Keep: l.Keep}, s.sup.console)
+		capture.Options{File: l.File, MaxSize: l.MaxSize, Keep: l.Keep, Files: s.sup.files}, s.sup.console)
 	if err == nil {
 		s.logs.Store(logs)
 		s.sup.tallies.opened(s.name, logs)

@@ -56,6 +56,7 @@ type Supervisor struct {
 	records  records
 	tallies  tallies
 	pace     pace
+	files    *capture.Files               // open files of logs
 	lingers  map[fence.Slot]chan struct{} // slots with a leftover that does not die, closed once it has; set before the slots run
 
 	notifySockets atomic.Uint64 // how many were made, for their names
@@ -86,7 +87,7 @@ func New(actors []config.Actor, box *mailbox.Box, rec *recovery.Recovery, host *
 	}
 	sup := &Supervisor{box: box, recovery: rec, host: host, attacher: o.Attacher, console: o.Console, log: o.Log,
 		data: o.Data, socket: o.Socket, lost: o.Failed, records: records(filepath.Join(o.Data, "runs", "live")),
-		living: newLiving(), tallies: newTallies(), haunted: map[fence.Slot]error{}, pace: newPace(), running: make(chan struct{}), closing: make(chan struct{}), fatal: make(chan struct{})}
+		living: newLiving(), tallies: newTallies(), haunted: map[fence.Slot]error{}, pace: newPace(), files: capture.NewFiles(maxPace), running: make(chan struct{}), closing: make(chan struct{}), fatal: make(chan struct{})}
 	sup.base, sup.endBase = context.WithCancel(context.Background())
 	sup.environ = overlay(inherited(o.Environ))
 	if o.Handed != nil {
@@ -111,7 +112,14 @@ func New(actors []config.Actor, box *mailbox.Box, rec *recovery.Recovery, host *
 // to start: what it had running goes on.
 func (sup *Supervisor) Run(ctx context.Context) error {
 	defer sup.endBase()
-	sup.warnOfLimit()
+	err := sup.makeRoom(sup.Declared())
+	switch {
+	case err == nil:
+	case sup.handed != nil: // what lives has its descriptors
+		sup.log.Warn("not all slots can run at once", "err", err)
+	default:
+		return err
+	}
 	if sup.handed != nil {
 		sup.takeOver()
 	} else if begun, err := sup.begin(ctx); !begun {

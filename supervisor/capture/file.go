@@ -20,6 +20,10 @@ type file struct {
 	path    string
 	maxSize int64
 	keep    int
+	files   *Files
+
+	taken bool // of files: this log may have its files open
+	stays bool // … also while there is nothing to write
 
 	log     *os.File        // nil = to be opened
 	index   *os.File        // nil while log is; a broken index does not break the log
@@ -34,6 +38,7 @@ type file struct {
 func (f *file) write(data []byte, segments []segment, untold int64, cause error) (told bool, lost int, err error) {
 	defer f.writeIndex()
 	if err := f.open(); err != nil {
+		f.close()
 		return false, len(data), err
 	}
 	if untold > 0 {
@@ -133,6 +138,10 @@ func (f *file) open() error {
 	if f.log != nil {
 		return f.followSize()
 	}
+	if !f.taken {
+		f.files.take()
+		f.taken = true
+	}
 	const flags = os.O_WRONLY | os.O_APPEND | os.O_CREATE
 	if _, err := os.Lstat(f.path); errors.Is(err, fs.ErrNotExist) {
 		os.Remove(f.path + indexSuffix) // of a file that was moved away; before a reader can pair it with the new one
@@ -227,5 +236,19 @@ func (f *file) close() {
 	if f.index != nil {
 		f.index.Close()
 		f.index = nil
+	}
+	if f.taken {
+		f.files.give(f.stays)
+		f.taken, f.stays = false, false
+	}
+}
+
+// rest is called when there is nothing more to write for now.
+func (f *file) rest() {
+	if !f.taken || f.stays {
+		return
+	}
+	if f.stays = f.files.stay(); !f.stays {
+		f.close()
 	}
 }

@@ -16,6 +16,8 @@ type Options struct {
 	File    bool  // false: nothing is written to disk
 	MaxSize int64 // bytes of one file before it is rotated; 0 = 10 MiB
 	Keep    int   // rotated files besides the current one; 0 = none
+
+	Files *Files // shared by all logs; nil = there is no bound of open files
 }
 
 const defaultMaxSize = 10 << 20
@@ -33,7 +35,7 @@ func Open(dir, actor string, slot int, o Options, console Console) (*Log, error)
 	l := &Log{actor: actor, slot: slot, console: console, pipes: map[*pipe]stream{}}
 	if o.File {
 		os.MkdirAll(dir, 0o700) // tried again before each new file
-		l.queue = newQueue(&file{path: Path(dir, actor, slot), maxSize: o.MaxSize, keep: o.Keep})
+		l.queue = newQueue(&file{path: Path(dir, actor, slot), maxSize: o.MaxSize, keep: o.Keep, files: o.Files})
 	}
 	return l, nil
 }

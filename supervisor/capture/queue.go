@@ -104,8 +104,16 @@ func (q *queue) loseLocked(n int64) {
 
 // write writes until there is nothing left.
 func (q *queue) write() {
+	rested := false // the file was told that there is nothing to write
 	for {
 		q.mu.Lock()
+		if len(q.data) == 0 && !rested {
+			q.mu.Unlock()
+			q.file.rest()
+			rested = true
+			continue
+		}
+		rested = false
 		if len(q.data) == 0 {
 			q.writing = false
 			q.wakeLocked()

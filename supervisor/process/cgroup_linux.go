@@ -36,6 +36,8 @@ type cgroups struct {
 	root string
 	lock *os.File // root, locked for as long as this program lives
 
+	watching chan struct{} // holds one for each tree whose end is waited for
+
 	mu      sync.Mutex
 	idle    map[string]*leaf // mu guards; empty leaves by name
 	busy    map[string]*leaf // mu guards
@@ -44,10 +46,10 @@ type cgroups struct {
 	enabled string           // mu guards; what was added to own's subtree_control
 }
 
-// A leaf is the cgroup of one tree.
+// A leaf is the cgroup of one tree. It is opened only while something is done with it:
+// five hundred children would else take five hundred descriptors for it.
 type leaf struct {
 	name, path string
-	fd         int // O_PATH would not do: clone3 wants a readable folder
 
 	// killed leaves are not used again: Linux from 6.14 kills at once what is
 	// cloned into a cgroup that cgroup.kill was ever written to, for it compares
@@ -58,7 +60,7 @@ type leaf struct {
 // findCgroups makes the Host's folder, or says why there can be none. One that is
 // inherited is taken over.
 func findCgroups(from *InheritedCgroups) (*cgroups, error) {
-	c := &cgroups{idle: map[string]*leaf{}, busy: map[string]*leaf{}}
+	c := &cgroups{idle: map[string]*leaf{}, busy: map[string]*leaf{}, watching: make(chan struct{}, maxWatching)}
 	var err error
 	if from != nil {
 		c.own, c.root, c.limits, c.moved, c.enabled = from.Own, from.Root, from.Limits, from.Moved, from.Enabled
@@ -235,23 +237,25 @@ func (c *cgroups) make(name string) (*leaf, error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, err
 	}
-	return openLeaf(path)
+	return &leaf{name: name, path: path}, nil
 }
 
-func openLeaf(path string) (*leaf, error) {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+// open opens the leaf's folder, for a clone into it. O_PATH would not do: clone3 wants a
+// readable one.
+func (l *leaf) open() (fd int, err error) {
+	fd, err = unix.Open(l.path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+		return -1, &os.PathError{Op: "open", Path: l.path, Err: err}
 	}
-	return &leaf{name: filepath.Base(path), path: path, fd: fd}, nil
+	return fd, nil
 }
 
-// inherit opens the leaf of a child of an earlier image; nil = it is gone.
+// inherit is the leaf of a child of an earlier image; nil = it is gone.
 func (c *cgroups) inherit(path string) *leaf {
-	l, err := openLeaf(path)
-	if err != nil {
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
 		return nil
 	}
+	l := &leaf{name: filepath.Base(path), path: path}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.busy[l.name] = l
@@ -297,10 +301,7 @@ func (c *cgroups) remove() {
 }
 
 // remove removes an empty leaf, and the cgroups that its tree made in it.
-func (l *leaf) remove() {
-	unix.Close(l.fd)
-	removeCgroup(l.path)
-}
+func (l *leaf) remove() { removeCgroup(l.path) }
 
 // removeCgroup removes a cgroup and those in it as far as they are empty.
 func removeCgroup(path string) error {
@@ -322,7 +323,7 @@ func removeCgroup(path string) error {
 
 // write writes one of the leaf's files.
 func (l *leaf) write(file, value string) error {
-	fd, err := unix.Openat(l.fd, file, unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(filepath.Join(l.path, file), unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return &os.PathError{Op: "open", Path: filepath.Join(l.path, file), Err: err}
 	}
@@ -335,7 +336,7 @@ func (l *leaf) write(file, value string) error {
 
 // empty reports whether nothing in the leaf lives. Zombies do not count.
 func (l *leaf) empty() bool {
-	fd, err := unix.Openat(l.fd, "cgroup.events", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(filepath.Join(l.path, "cgroup.events"), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) // removed
 	}
@@ -350,6 +351,29 @@ func unpopulated(fd int) bool {
 		return errors.Is(err, unix.ENODEV) // removed
 	}
 	return bytes.Contains(buf[:n], []byte("populated 0"))
+}
+
+// maxWatching bounds the descriptors that are taken when everything ends at once.
+const maxWatching = 64
+
+// watch waits for its turn to wait for the end of a tree; then unwatch is to be called.
+// Those before it may be trees that do not die: after a while it goes on beside them.
+func (c *cgroups) watch(ctx context.Context) (unwatch func(), err error) {
+	select {
+	case c.watching <- struct{}{}:
+		return func() { <-c.watching }, nil
+	default:
+	}
+	patience := time.NewTimer(time.Second)
+	defer patience.Stop()
+	select {
+	case c.watching <- struct{}{}:
+		return func() { <-c.watching }, nil
+	case <-patience.C:
+		return func() {}, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // waitEmpty waits until nothing in the leaf lives, or until ctx ends. It costs

@@ -35,6 +35,7 @@ func NewHost(log *slog.Logger) (*Host, error) {
 type Handoff struct {
 	Children []Inherited       `json:"children"`
 	Cgroup   *InheritedCgroups `json:"cgroup,omitempty"` // nil = there is none
+	Files    uint64            `json:"files,omitempty"`  // children's limit of open files; 0 = that of the program
 }
 
 // An Inherited is a child of an earlier image of this very process.
@@ -78,6 +79,12 @@ func (h *Host) Cgroups() bool { return h.cgroups() }
 // where the rule "no internal processes" asks for that. The error says, for
 // people, what is missing; then a Spec that uses them is refused by Start.
 func (h *Host) EnableLimits() error { return h.enableLimits() }
+
+// RaiseFiles raises this program's limit of open files to n where it is lower, and
+// returns what it is then. Above the hard limit that takes a privilege (CAP_SYS_RESOURCE
+// on Linux); the error says that it is missing. Children keep the limit that the program
+// was started with.
+func (h *Host) RaiseFiles(n uint64) (limit uint64, err error) { return h.raiseFiles(n) }
 
 // EndLeftover ends what is left of a child of a dead supervisor: the child
 // itself, if its number still means the same process; what is in its cgroup

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -24,6 +25,8 @@ type Host struct {
 	session int       // our own
 	pidfds  bool      // the kernel knows pidfds
 	listed  bool      // the kernel lists children, see family
+
+	given atomic.Uint64 // limit of open files that we were started with, where RaiseFiles went beyond; 0 = it did not
 
 	ignored []os.Signal // were ignored when we started, and are handled by unignore
 	poke    chan os.Signal
@@ -90,6 +93,7 @@ func newHost(log *slog.Logger, main *Thread, from Handoff) (_ *Host, _ []*Proces
 		marks:   map[int]marked{},
 		trees:   map[*Process]struct{}{},
 	}
+	h.given.Store(from.Files)
 	if h.ignored, err = unignore(); err != nil {
 		return nil, nil, fmt.Errorf("read ignored signals: %w", err)
 	}
@@ -153,10 +157,11 @@ func (h *Host) pause() Handoff {
 	h.mu.Lock()
 	h.paused = true
 	h.mu.Unlock()
-	if h.groups == nil {
-		return Handoff{}
+	off := Handoff{Files: h.given.Load()}
+	if h.groups != nil {
+		off.Cgroup = h.groups.handOff()
 	}
-	return Handoff{Cgroup: h.groups.handOff()}
+	return off
 }
 
 func (h *Host) resume() {

@@ -163,11 +163,7 @@ func (h *Host) leftoverLeaf(path string) (*leaf, error) {
 	if st.Type != unix.CGROUP2_SUPER_MAGIC {
 		return nil, fmt.Errorf("recorded cgroup %q is in no cgroup v2", path)
 	}
-	l, err := openLeaf(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	return l, err
+	return &leaf{name: filepath.Base(path), path: path}, nil
 }
 
 // removeLeftover removes the leaf and, if it was the last, the dead supervisor's

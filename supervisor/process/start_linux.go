@@ -63,7 +63,12 @@ func (h *Host) startIn(ctx context.Context, s Spec, path string, l *leaf) (*Proc
 	}
 	streams := len(fds)
 	if l != nil {
-		fds = append(fds, l.fd)
+		folder, err := l.open()
+		if err != nil {
+			return nil, explain(s, path, errnoOf(err), err)
+		}
+		defer unix.Close(folder)
+		fds = append(fds, folder)
 	}
 	for try := 0; ; try++ {
 		var p *Process
@@ -98,6 +103,7 @@ func (h *Host) startIn(ctx context.Context, s Spec, path string, l *leaf) (*Proc
 // numbers of the child's descriptors, cgroup of its cgroup's folder, where it has one;
 // untraced is why the child could not be traced, where it was to be.
 func (h *Host) fork(s Spec, path string, streams []int, l *leaf, cgroup []int) (_ *Process, untraced, _ error) {
+	s.NoFile = h.childFiles(s)
 	attr := &syscall.ProcAttr{Dir: s.Dir, Env: s.Env, Sys: h.sysProcAttr(s, cgroup)}
 	for _, fd := range streams {
 		attr.Files = append(attr.Files, uintptr(fd))

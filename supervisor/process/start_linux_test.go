@@ -171,6 +171,50 @@ func init() {
 	}
 }
 
+// H2: a supervisor that raises its limit beyond what it was started with keeps that from
+// its children, and passes on what they are to have. (Beyond the hard limit it takes a
+// privilege, which a test has not everywhere; what follows from it is the same.)
+func TestRaiseFiles_ChildrenKeepTheirs(t *testing.T) {
+	t.Parallel()
+	run(t, "raise-files")
+}
+
+func init() {
+	roles["raise-files"] = func(s *supervisor) {
+		var own unix.Rlimit
+		s.check(unix.Getrlimit(unix.RLIMIT_NOFILE, &own))
+		s.check(unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 200, Max: own.Max}))
+		s.host()
+		limit, err := s.RaiseFiles(100)
+		if err != nil || limit != 200 {
+			s.fail("it is %d, %v", limit, err)
+		}
+		limit, err = s.RaiseFiles(300)
+		if err != nil || limit != 300 {
+			s.fail("it is %d, %v", limit, err)
+		}
+		s.check(unix.Getrlimit(unix.RLIMIT_NOFILE, &own))
+		if own.Cur != 300 {
+			s.fail("own limit %d", own.Cur)
+		}
+		for _, cgroup := range []string{"", "leaf"} {
+			if got := s.output(sh("ulimit -Sn; exit 9", cgroup)); got != "200\n" {
+				s.fail("a child has %q", got)
+			}
+		}
+		spec := sh("ulimit -Sn; exit 9", "")
+		spec.NoFile = 77
+		if got := s.output(spec); got != "77\n" {
+			s.fail("given %q", got)
+		}
+		if got := s.Pause().Files; got != 200 {
+			s.fail("passed on %d", got)
+		}
+		s.Resume()
+		s.check(s.Close())
+	}
+}
+
 // L7: after a switch of user, id and environment are that user's, the pipes can
 // be opened again, and the tree can still be killed.
 func TestStart_AsAnotherUser(t *testing.T) {

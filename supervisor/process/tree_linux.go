@@ -109,7 +109,7 @@ func (p *Process) waitTree(ctx context.Context) error {
 			return nil
 		}
 		if p.leaf != nil {
-			if err := p.leaf.waitEmpty(ctx); err != nil {
+			if err := p.waitLeaf(ctx); err != nil {
 				return err
 			}
 			continue
@@ -120,6 +120,15 @@ func (p *Process) waitTree(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+}
+
+func (p *Process) waitLeaf(ctx context.Context) error {
+	unwatch, err := p.host.groups.watch(ctx)
+	if err != nil {
+		return err
+	}
+	defer unwatch()
+	return p.leaf.waitEmpty(ctx)
 }
 
 func (p *Process) killTree(ctx context.Context) error {

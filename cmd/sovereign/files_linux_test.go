@@ -1,0 +1,197 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sovereign-run/sovereign/protocol"
+)
+
+// A fleetRun is a real supervisor of daemons under a limit of open files.
+type fleetRun struct {
+	t       *testing.T
+	dir     string
+	program string
+	cmd     *exec.Cmd
+	said    bytes.Buffer
+	over    chan error
+}
+
+// runFleet starts one with n daemons after the shell's command limit. It has not the
+// privilege to raise a hard limit, unless it is root and privileged is set.
+func runFleet(t *testing.T, n int, limit, command string, privileged bool) *fleetRun {
+	t.Helper()
+	f := &fleetRun{t: t, dir: t.TempDir(), over: make(chan error, 1)}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.program = filepath.Join(f.dir, "sovereign") // testscript.Main goes by the name
+	if err := os.Symlink(self, f.program); err != nil {
+		t.Fatal(err)
+	}
+	file := fmt.Sprintf("version: 1\nactors:\n  d:\n    mode: daemon\n    replicas: %d\n    command: %q\n", n, command)
+	if err := os.WriteFile(filepath.Join(f.dir, "actors.yaml"), []byte(file), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f.cmd = exec.Command("sh", "-c", limit+` && exec "$0" run actors.yaml --log-format json`, f.program)
+	f.cmd.Dir, f.cmd.Stderr = f.dir, &f.said
+	f.cmd.Env = append(os.Environ(), "NOTIFY_SOCKET=")
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: what is dropped is the thread's, which ends
+		if !privileged && os.Geteuid() == 0 {
+			if err := unix.Prctl(unix.PR_CAPBSET_DROP, unix.CAP_SYS_RESOURCE, 0, 0, 0); err != nil {
+				started <- err
+				return
+			}
+		}
+		started <- f.cmd.Start()
+	}()
+	if err := <-started; err != nil {
+		t.Fatal(err)
+	}
+	go func() { f.over <- f.cmd.Wait() }()
+	t.Cleanup(func() { _ = f.cmd.Process.Kill() })
+	return f
+}
+
+// ask runs a command of the program on the store.
+func (f *fleetRun) ask(args ...string) string {
+	f.t.Helper()
+	cmd := exec.Command(f.program, args...)
+	cmd.Dir = f.dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		f.t.Fatalf("%q: %v\n%s\n%s", args, err, out, f.said.String())
+	}
+	return string(out)
+}
+
+// begun waits until everything has started.
+func (f *fleetRun) begun() {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for {
+		cmd := exec.CommandContext(ctx, f.program, "start", "d") // it returns once they have settled
+		cmd.Dir = f.dir
+		out, err := cmd.CombinedOutput()
+		if err == nil {
+			return
+		}
+		if ctx.Err() != nil {
+			f.t.Fatalf("%s\n%s", out, f.said.String())
+		}
+	}
+}
+
+// up are the pids of n daemons, which are up.
+func (f *fleetRun) up(n int) (pids []int) {
+	f.t.Helper()
+	var got struct {
+		Actors []protocol.ActorStatus `json:"actors"`
+	}
+	if err := json.Unmarshal([]byte(f.ask("status", "--json")), &got); err != nil {
+		f.t.Fatal(err)
+	}
+	for _, s := range got.Actors[0].Slots {
+		if s.State == protocol.SlotUp {
+			pids = append(pids, s.PID)
+		}
+	}
+	if len(pids) != n {
+		f.t.Fatalf("%d of %d are up\n%s", len(pids), n, f.said.String())
+	}
+	return pids
+}
+
+// stop ends it by SIGTERM.
+func (f *fleetRun) stop() {
+	f.t.Helper()
+	if err := f.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		f.t.Fatal(err)
+	}
+	if err := <-f.over; err != nil {
+		f.t.Fatalf("%v\n%s", err, f.said.String())
+	}
+}
+
+// H2: five hundred processes start, restart and stop under `ulimit -n 1024`, as far as
+// that can be raised, and each has the limit that was given; where it cannot, a fleet that
+// fits runs, and one that does not is refused with the number that it needs. Have each
+// child keep a descriptor of its cgroup, or each log its files, and this fails.
+func TestFiles_FleetWithinALimit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left out by -short")
+	}
+	const talks = "ulimit -Sn; ulimit -Hn; exec sleep 1000"
+	var hard unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &hard); err != nil || hard.Max < 2000 {
+		t.Skip("the hard limit is too low", hard.Max, err)
+	}
+	live := func(f *fleetRun, n int, want string) {
+		f.begun()
+		pids := f.up(n)
+		f.ask("restart", "d")
+		pids = append(pids, f.up(n)...)
+		var said int
+		for slot := range n {
+			b, err := os.ReadFile(filepath.Join(f.dir, ".sovereign", "logs", fmt.Sprintf("d.%d.log", slot+1)))
+			if err != nil {
+				f.t.Error(err)
+			}
+			if string(b) == want+want {
+				said++
+			}
+		}
+		if said != n {
+			f.t.Errorf("of %d logs %d say %q twice", n, said, want)
+		}
+		if got := f.ask("events"); strings.Contains(got, "spawn_failed") {
+			f.t.Errorf("starts failed:\n%s", f.said.String())
+		}
+		f.stop()
+		for _, pid := range pids {
+			if syscall.Kill(pid, 0) == nil {
+				f.t.Errorf("process %d is left", pid)
+			}
+		}
+	}
+	t.Run("soft", func(t *testing.T) {
+		live(runFleet(t, 500, "ulimit -Sn 1024", talks, false), 500, fmt.Sprintf("1024\n%d\n", hard.Max))
+	})
+	t.Run("hard, privileged", func(t *testing.T) {
+		if has, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, unix.CAP_SYS_RESOURCE, 0, 0, 0); os.Geteuid() != 0 || err != nil || has == 0 {
+			t.Skip("it needs root with CAP_SYS_RESOURCE")
+		}
+		live(runFleet(t, 500, "ulimit -n 1024", talks, true), 500, "1024\n1024\n")
+	})
+	t.Run("hard", func(t *testing.T) {
+		live(runFleet(t, 480, "ulimit -n 1024", talks, false), 480, "1024\n1024\n")
+	})
+	t.Run("refused", func(t *testing.T) {
+		f := runFleet(t, 500, "ulimit -n 1024", talks, false)
+		<-f.over
+		if got := f.cmd.ProcessState.ExitCode(); got != exitFailed {
+			t.Errorf("exit status %d", got)
+		}
+		for _, want := range []string{"500 slots need 1064", "the limit is 1024", "ulimit -n", "LimitNOFILE="} {
+			if !strings.Contains(f.said.String(), want) {
+				t.Errorf("it does not say %q:\n%s", want, f.said.String())
+			}
+		}
+	})
+}
