@@ -67,7 +67,12 @@ func (p Process) bytes() ([16]byte, error) {
 	return b, nil
 }
 
-func processOf(b []byte) Process { return Process(processPrefix + hex.EncodeToString(b)) }
+func processOf(b []byte) Process {
+	var name [len(processPrefix) + 32]byte
+	copy(name[:], processPrefix)
+	hex.Encode(name[len(processPrefix):], b[:16])
+	return Process(name[:])
+}
 
 // Bytes returns the 16 random bytes that p names, for records. ok is false
 // where p is no identity.

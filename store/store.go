@@ -39,7 +39,8 @@ type Reader interface {
 // engine are sticky: they make Update fail whatever the function returned.
 //
 // The first byte of a key names its space; an engine may keep spaces apart.
-// Keys and values given to a Tx are the engine's until Update returns.
+// Keys given to a Tx are the engine's until Update returns. Values are for good: they
+// are not changed any more, and are no slices that a Reader returned.
 type Tx interface {
 	Reader
 	Put(key, value []byte)

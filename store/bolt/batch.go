@@ -19,6 +19,7 @@ type batch struct {
 	snapshot
 	tx      tx
 	sums    sums
+	recent  recent
 	out     written
 	changed bool
 	bytes   int // keys and values that its functions wrote
@@ -167,6 +168,7 @@ func (b *batch) begin(db *DB) (err error) {
 	if err := db.begin(&b.snapshot); err != nil {
 		return fmt.Errorf("begin a transaction: %w", err)
 	}
+	b.snapshot.recent = &b.recent
 	b.at = db.state.batch + 1
 	b.out.begin(b.layers.active, b.at)
 	return nil
@@ -241,20 +243,8 @@ func (b *batch) apply(db *DB, c *call) (err error) {
 	for _, a := range t.adds {
 		b.sums.add(b.stored, a)
 	}
-	// The caller may use its slices again once Update has returned.
-	room := make([]byte, 0, t.bytes)
-	keep := func(p []byte) []byte {
-		n := len(room)
-		room = append(room, p...)
-		return room[n:len(room):len(room)]
-	}
 	for _, w := range t.writes {
-		var value []byte
-		key := keep(w.key)
-		if w.value != nil {
-			value = keep(w.value)
-		}
-		b.out.put(key, value)
+		b.out.put(w.key, w.value)
 	}
 	b.bytes += t.bytes
 	b.changed = b.changed || t.dirty || len(t.writes) > 0 || len(t.adds) > 0

@@ -145,17 +145,22 @@ func (db *DB) write(tx *bbolt.Tx, l *layers, to, salt uint64) (entries, bytes in
 			return 0, 0, err
 		}
 		var bucket *bbolt.Bucket
+		var last string // the bucket's last key before t
 		space := -1
 		err = t.keys.since(db.moves.stored, to, func(key, value []byte) (err error) {
+			if int(key[0]) != space || bucket == nil {
+				space, bucket, last = int(key[0]), tx.Bucket(key[:1]), ""
+				if bucket != nil {
+					k, _ := bucket.Cursor().Last()
+					last = string(k)
+				}
+			}
+			if value == nil && string(key) > last {
+				return nil // it came and went within the log
+			}
 			entries++
 			bytes += len(key) + len(value)
-			if int(key[0]) != space || bucket == nil {
-				space, bucket = int(key[0]), tx.Bucket(key[:1])
-			}
 			if bucket == nil {
-				if value == nil {
-					return nil
-				}
 				if bucket, err = tx.CreateBucket(key[:1]); err != nil {
 					return err
 				}

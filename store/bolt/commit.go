@@ -25,7 +25,7 @@ func (db *DB) commit(b *batch) error {
 	db.state.instant = db.clock.now()
 	b.sums.flush(b.out.putCounter)
 	state := db.state.encode(nil)
-	b.out.table.states.put(b.at, stateKey, state)
+	b.out.table.states.put(b.at, stateKey, state, nil)
 	b.release(db)
 	err := db.append(b, state)
 	if err == nil {

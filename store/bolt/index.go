@@ -106,12 +106,15 @@ func (x *index) get(key []byte, batch uint64) *version {
 }
 
 // put makes value what key is after batch, which is not less than any before; nil is
-// a deletion. It keeps key and value. If the batch writes key for the first time it
-// returns its node, for undo.
-func (x *index) put(batch uint64, key, value []byte) *node {
+// a deletion. It keeps value, and a copy of key from s; nil: key itself. If the batch
+// writes key for the first time it returns its node, for undo.
+func (x *index) put(batch uint64, key, value []byte, s *slab) *node {
 	var path [maxHeight]*node
 	at := x.before(key, &path).next[0].Load()
 	if at == nil || !bytes.Equal(at.key, key) {
+		if s != nil {
+			key = s.keep(key)
+		}
 		at = x.insert(key, &path)
 	}
 	older := at.newest.Load()

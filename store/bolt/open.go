@@ -366,7 +366,7 @@ func newerSchema(doing string, s state) error {
 func (db *DB) recordState(end bool) error {
 	db.state.batch++
 	db.state.instant = db.clock.now()
-	db.layers.Load().active.states.put(db.state.batch, stateKey, db.state.encode(nil))
+	db.layers.Load().active.states.put(db.state.batch, stateKey, db.state.encode(nil), nil)
 	if err := db.move(db.state.batch, end, db.moveHook); err != nil {
 		return err
 	}

@@ -90,12 +90,12 @@ func decodeRecord(b []byte, t *table, batch uint64) (state, error) {
 		}
 		entries = append(entries, entry{key, value, head&entryCounter != 0})
 	}
-	t.states.put(batch, stateKey, record)
+	t.states.put(batch, stateKey, record, nil)
 	for _, e := range entries {
 		if e.counter {
-			t.counters.put(batch, e.key, e.value)
+			t.counters.put(batch, e.key, e.value, nil)
 		} else {
-			t.keys.put(batch, e.key, e.value)
+			t.keys.put(batch, e.key, e.value, nil)
 		}
 	}
 	return s, nil

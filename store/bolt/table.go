@@ -8,6 +8,7 @@ type table struct {
 	keys     *index
 	counters *index    // values as in mailbox.db: 8 bytes, deleted at 0
 	states   *index    // the state record, under stateKey
+	slab     slab      // the leader's: what the keys and small values of both are cut from
 	log      *wal.File // that its batches are in; nil: they were read back
 	salt     uint64    // of that
 	last     uint64    // its last batch, once it is frozen
@@ -59,14 +60,16 @@ func (w *written) begin(t *table, batch uint64) {
 	w.table, w.batch = t, batch
 }
 
+// put makes value what key is after the batch. It keeps value, unless that is small,
+// and not key.
 func (w *written) put(key, value []byte) {
-	if n := w.table.keys.put(w.batch, key, value); n != nil {
+	if n := w.table.keys.put(w.batch, key, w.table.slab.small(value), &w.table.slab); n != nil {
 		w.keys = append(w.keys, n)
 	}
 }
 
 func (w *written) putCounter(name, value []byte) {
-	if n := w.table.counters.put(w.batch, name, value); n != nil {
+	if n := w.table.counters.put(w.batch, name, value, &w.table.slab); n != nil {
 		w.counters = append(w.counters, n)
 	}
 }

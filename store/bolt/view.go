@@ -18,7 +18,8 @@ type snapshot struct {
 	at       uint64 // the batch
 	buckets  [256]*bbolt.Bucket
 	known    [256]bool
-	touched  []byte // the spaces set in known, so that reset costs what was used
+	touched  []byte  // the spaces set in known, so that reset costs what was used
+	recent   *recent // the leader's, nil for others
 	counters *bbolt.Bucket
 }
 
@@ -133,6 +134,21 @@ func (r *reader) get(key []byte) []byte {
 	if value, ok := r.written(keysOf, key); ok {
 		return value
 	}
+	if r.recent == nil {
+		return r.stored(key)
+	}
+	value, ok := r.recent.get(r.tx.ID(), key)
+	if !ok {
+		value = r.stored(key)
+		if r.err == nil {
+			r.recent.put(key, value)
+		}
+	}
+	return value
+}
+
+// stored returns what mailbox.db holds under key.
+func (r *reader) stored(key []byte) []byte {
 	defer r.guard()
 	b := r.bucket(key[0])
 	if b == nil {
