@@ -20,12 +20,22 @@ type Leases struct {
 	mu       sync.RWMutex   // guards all below
 	kept     map[Slot]Token // leases of living children
 	starting map[Slot]int   // acquisitions whose process is about to be kept
+	read     map[Slot]read  // what was decoded last, for who reads the same again
 }
+
+// read is a record and what it says.
+type read struct {
+	record [leaseSize]byte
+	lease  Lease
+}
+
+// readMost bounds Leases.read.
+const readMost = 4096
 
 // New returns the leases of a store; now is the store's lease clock. Nothing is
 // kept yet.
 func New(st store.Store, now func() Instant) *Leases {
-	return &Leases{store: st, now: now, kept: map[Slot]Token{}, starting: map[Slot]int{}}
+	return &Leases{store: st, now: now, kept: map[Slot]Token{}, starting: map[Slot]int{}, read: map[Slot]read{}}
 }
 
 // NewOn is New on the clock of a running supervisor, which leaves out the time
@@ -248,8 +258,30 @@ func (l *Leases) get(r store.Reader, slot Slot) (Lease, bool, error) {
 	if b == nil {
 		return Lease{}, false, nil
 	}
-	lease, err := decodeLease(slot, b)
+	lease, err := l.decode(slot, b)
 	return lease, err == nil, err
+}
+
+// decode is decodeLease, which it asks only about a record that is not the one that
+// slot had the last time: the record decides, and is read from the store each time.
+func (l *Leases) decode(slot Slot, b []byte) (Lease, error) {
+	l.mu.RLock()
+	known, ok := l.read[slot]
+	l.mu.RUnlock()
+	if ok && string(b) == string(known.record[:]) {
+		return known.lease, nil
+	}
+	lease, err := decodeLease(slot, b)
+	if err != nil {
+		return Lease{}, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.read) >= readMost {
+		clear(l.read)
+	}
+	l.read[slot] = read{[leaseSize]byte(b), lease}
+	return lease, nil
 }
 
 // lost is the refusal for a holder that is not the current one. It tells which

@@ -248,14 +248,18 @@ func (b *Box) logging(what string, look func(context.Context) (time.Time, error)
 
 // get reads the record of a message wherever it lies, nil if there is none.
 func (b *Box) get(r store.Reader, id ID) (*record, error) {
-	v := r.Get(idKey(spaceOpen, id))
+	rec := new(record)
+	v := r.Get(putIDKey(&rec.keys[0], spaceOpen, id))
 	if v == nil {
-		v = r.Get(idKey(spaceClosed, id))
+		v = r.Get(putIDKey(&rec.keys[1], spaceClosed, id))
 	}
 	if v == nil {
 		return nil, nil
 	}
-	return decodeRecord(id, v, b.actors.name)
+	if err := rec.decode(id, v, b.actors.name); err != nil {
+		return nil, err
+	}
+	return rec, nil
 }
 
 // mustGet is get with a refusal where there is no such message, or none that

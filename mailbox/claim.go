@@ -172,30 +172,29 @@ type ask struct {
 // is left out: its index entry was out of date. What there is no room for, and all
 // behind it, goes back to wait, and nothing is on record of it.
 func (b *Box) grant(ctx context.Context, q ask, ids []ID) ([]Delivery, error) {
-	h, m := q.holder, b.moment()
-	var granted []grantedClaim
-	var corrupt []ID
+	h := q.holder
+	g := &granting{m: b.moment(), before: *q.room}
+	g.granted = g.first[:0]
 	b.grants.enter(h.Process)
 	defer b.grants.leave(h.Process)
-	before := *q.room
 	err := b.store.Update(ctx, func(tx store.Tx) error {
-		granted, corrupt = granted[:0], corrupt[:0]
-		*q.room = before
-		m.now = b.leases.Now()
-		if _, err := b.leases.CheckTx(tx, h, m.now); err != nil {
+		g.granted, g.corrupt = g.granted[:0], g.corrupt[:0]
+		*q.room = g.before
+		g.m.now = b.leases.Now()
+		if _, err := b.leases.CheckTx(tx, h, g.m.now); err != nil {
 			return err
 		}
 		for _, id := range ids {
-			g, err := b.claimTx(tx, id, q, m)
+			one, err := b.claimTx(tx, id, q, g.m)
 			switch {
 			case errors.Is(err, errNoRoom):
 				return nil
 			case err == nil:
-				granted = append(granted, g)
+				g.granted = append(g.granted, one)
 			case q.byID:
 				return err
 			case refusal.Has(err, refusal.StoreCorrupt):
-				corrupt = append(corrupt, id)
+				g.corrupt = append(g.corrupt, id)
 				b.log.Error("unreadable message left alone", "msg", id.String(), "err", err)
 			}
 		}
@@ -207,16 +206,26 @@ func (b *Box) grant(ctx context.Context, q ask, ids []ID) ([]Delivery, error) {
 		}
 		return nil, err
 	}
-	if !q.byID && len(granted) < len(ids) {
+	if !q.byID && len(g.granted) < len(ids) {
 		// An entry that was out of date is gone; a message that waits after all
 		// (the wall clock went back, its actor was paused) must not be.
-		taken := corrupt
-		for _, g := range granted {
-			taken = append(taken, g.rec.id)
+		taken := g.corrupt
+		for _, one := range g.granted {
+			taken = append(taken, one.rec.id)
 		}
 		b.giveBack(ctx, h.Slot.Actor, slices.DeleteFunc(slices.Clone(ids), func(id ID) bool { return slices.Contains(taken, id) }))
 	}
-	return b.granted(granted), nil
+	return b.granted(g.granted), nil
+}
+
+// granting is a grant on its way through its transaction: what the run that counts,
+// the last one, has made of it.
+type granting struct {
+	m       moment
+	before  room // what the caller's was
+	granted []grantedClaim
+	first   [1]grantedClaim // what granted begins in: mostly it is one
+	corrupt []ID
 }
 
 // giveBack puts messages taken by ready back into the index.

@@ -20,12 +20,12 @@ type index struct {
 	loaded bool
 	queues map[string]*queue
 
-	due      heap[dueEntry] // NEW messages that wait for their time
-	dueWake  chan struct{}  // closed and replaced when the earliest due time changes
-	exp      heap[*hold]    // holds that something must be done about, by when
-	expWake  chan struct{}  // closed and replaced when the earliest expiry changes
-	holds    map[ID]*hold   // claims that are held
-	byHolder map[fence.Process]map[ID]struct{}
+	due      heap[dueEntry]             // NEW messages that wait for their time
+	dueWake  chan struct{}              // closed and replaced when the earliest due time changes
+	exp      heap[*hold]                // holds that something must be done about, by when
+	expWake  chan struct{}              // closed and replaced when the earliest expiry changes
+	holds    map[ID]*hold               // claims that are held
+	byHolder map[fence.Process]*hold    // the first of each holder, see hold.next
 	withheld map[fence.Process]struct{} // of those in byHolder; their claims do not expire into other hands
 
 	need     func() (done func()) // fence.Leases.Need
@@ -63,6 +63,8 @@ type hold struct {
 	expiresAt fence.Instant // of a manual claim, or the record's of an auto one
 	limitAt   fence.Instant // of an auto claim, 0 none
 	staleAt   fence.Instant // when its progress must have changed, 0 never
+
+	next, previous *hold // of the same holder, in no order; nil at the ends
 }
 
 // wakeAt is when something must be done about h: a manual claim expires, an
@@ -80,7 +82,7 @@ func (h *hold) wakeAt() fence.Instant {
 }
 
 func newIndex(need func() (done func())) *index {
-	return &index{need: need, queues: map[string]*queue{}, holds: map[ID]*hold{}, byHolder: map[fence.Process]map[ID]struct{}{}, withheld: map[fence.Process]struct{}{},
+	return &index{need: need, queues: map[string]*queue{}, holds: map[ID]*hold{}, byHolder: map[fence.Process]*hold{}, withheld: map[fence.Process]struct{}{},
 		due: heap[dueEntry]{before: dueEntry.before}, dueWake: make(chan struct{}),
 		// A hold knows its place, so that an ended claim leaves nothing behind.
 		exp:     heap[*hold]{before: func(a, b *hold) bool { return a.at < b.at }, moved: func(h *hold, place int) { h.place = place }},
@@ -240,12 +242,10 @@ func (x *index) holdLocked(id ID, h *hold) {
 	}
 	h.id, h.place = id, -1
 	x.holds[id] = h
-	mine := x.byHolder[h.holder.Process]
-	if mine == nil {
-		mine = map[ID]struct{}{}
-		x.byHolder[h.holder.Process] = mine
+	if h.next = x.byHolder[h.holder.Process]; h.next != nil {
+		h.next.previous = h
 	}
-	mine[id] = struct{}{}
+	x.byHolder[h.holder.Process] = h
 	x.expireAt(h)
 }
 
@@ -291,24 +291,31 @@ func (x *index) dropLocked(h *hold) {
 		x.attend()
 	}
 	delete(x.holds, h.id)
-	mine := x.byHolder[h.holder.Process]
-	delete(mine, h.id)
-	if len(mine) == 0 {
+	if h.next != nil {
+		h.next.previous = h.previous
+	}
+	switch {
+	case h.previous != nil:
+		h.previous.next = h.next
+	case h.next != nil:
+		x.byHolder[h.holder.Process] = h.next
+	default:
 		delete(x.byHolder, h.holder.Process)
 		delete(x.withheld, h.holder.Process)
 	}
+	h.next, h.previous = nil, nil
 }
 
 // withhold keeps the claims of p from being swept, until they have ended.
 func (x *index) withhold(p fence.Process) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if len(x.byHolder[p]) == 0 {
+	if x.byHolder[p] == nil {
 		return
 	}
 	x.withheld[p] = struct{}{}
-	for id := range x.byHolder[p] {
-		x.expireAt(x.holds[id])
+	for h := x.byHolder[p]; h != nil; h = h.next {
+		x.expireAt(h)
 	}
 }
 
@@ -367,9 +374,9 @@ func (x *index) heldBy(p fence.Process, request string) []Ref {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	var out []Ref
-	for id := range x.byHolder[p] {
-		if h := x.holds[id]; request == "" || h.request == request {
-			out = append(out, Ref{ID: id, Token: h.token})
+	for h := x.byHolder[p]; h != nil; h = h.next {
+		if request == "" || h.request == request {
+			out = append(out, Ref{ID: h.id, Token: h.token})
 		}
 	}
 	slices.SortFunc(out, func(a, b Ref) int { return int(int64(a.ID) - int64(b.ID)) })

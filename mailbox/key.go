@@ -33,6 +33,12 @@ func idKey(space byte, id ID) []byte {
 	return binary.BigEndian.AppendUint64(append(make([]byte, 0, 9), space), uint64(id))
 }
 
+func putIDKey(k *[9]byte, space byte, id ID) []byte {
+	k[0] = space
+	binary.BigEndian.PutUint64(k[1:], uint64(id))
+	return k[:]
+}
+
 func receiptKey(id ID, attempt int) []byte {
 	k := binary.BigEndian.AppendUint64(append(make([]byte, 0, 13), spaceReceipt), uint64(id))
 	return binary.BigEndian.AppendUint32(k, uint32(attempt))

@@ -12,7 +12,7 @@ const receiptVersion = 1
 var verbs = []Status{Completed, Failed, Released, ""}
 
 func (r *Receipt) encode() []byte {
-	e := newEncoder(receiptVersion, 80+len(r.Slot.Actor)+len(r.Reason))
+	e := newEncoder(receiptVersion, 112+len(r.Slot.Actor)+len(r.Reason))
 	id, _ := r.Process.Bytes()
 	e.uint(uint64(r.Token))
 	e.uint(uint64(r.LeaseToken))

@@ -27,6 +27,8 @@ type record struct {
 	group    string      // "" = none; see spaceGroup
 	lapsesAt time.Time   // wall clock: not claimed by then, it is DEAD; zero = never
 	deaths   int         // processes that died in a row while they worked on it
+
+	keys [2][9]byte // what key returns, open and closed
 }
 
 // A claim is the stored part of one attempt. Invariant: a CLAIMED record has a
@@ -55,17 +57,23 @@ func (r *record) holder() fence.Holder {
 
 func (r *record) open() bool { return r.state == New || r.state == Claimed || r.state == staged }
 
+// key is where r lies in its present state. It is a part of r, which is not used for
+// another message after a Tx was given it.
 func (r *record) key() []byte {
 	if r.open() {
-		return idKey(spaceOpen, r.id)
+		return putIDKey(&r.keys[0], spaceOpen, r.id)
 	}
-	return idKey(spaceClosed, r.id)
+	return putIDKey(&r.keys[1], spaceClosed, r.id)
 }
 
 const recordVersion = 1
 
 func (r *record) encode() []byte {
-	e := newEncoder(recordVersion, 40+len(r.to)+len(r.claim.progress)+len(r.claim.request)+len(r.failure.Reason))
+	size := 48
+	if r.state == Claimed {
+		size += 80
+	}
+	e := newEncoder(recordVersion, size+len(r.to)+len(r.claim.progress)+len(r.claim.request)+len(r.failure.Reason))
 	e.byte(byte(r.state))
 	e.string(r.to)
 	e.int(int64(r.priority))

@@ -55,19 +55,18 @@ func (b *Box) send(ctx context.Context, m Outgoing, allowed func(store.Tx) error
 	if err != nil {
 		return Sent{}, err
 	}
-	var sent Sent
 	err = b.store.Update(ctx, func(tx store.Tx) (err error) {
 		if err := allowed(tx); err != nil {
 			return err
 		}
-		sent, err = b.sendTx(tx, d, New, Ref{})
+		d.sent, err = b.sendTx(tx, d, New, Ref{})
 		return err
 	})
 	if err != nil {
 		return Sent{}, err
 	}
-	b.visibleNow(d, sent)
-	return sent, nil
+	b.visibleNow(d, d.sent)
+	return d.sent, nil
 }
 
 // visibleNow folds a committed send into the index.
@@ -95,6 +94,7 @@ type draft struct {
 	print    [16]byte // of the content, where there is a key
 	limit    int64
 	now      time.Time
+	sent     Sent // of the transaction that ran last
 }
 
 func (b *Box) draft(m Outgoing, now time.Time) (*draft, error) {

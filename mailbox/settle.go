@@ -32,17 +32,15 @@ func (b *Box) Settle(ctx context.Context, h fence.Holder, ref Ref, o Outcome, se
 	if err != nil {
 		return Settled{}, b.refuse(h, ref, o.Verdict.verb(), err)
 	}
-	m := b.moment()
-	var end ending
-	var repeated *Settled
+	s := &settling{m: b.moment()}
 	err = b.store.Update(store.Essential(ctx), func(tx store.Tx) error {
-		end, repeated = ending{}, nil
+		s.end, s.repeated = ending{}, nil
 		rec, err := b.currentTx(tx, h, ref, b.leases.Now())
 		if err != nil {
-			repeated, err = b.repeatTx(tx, h, ref, o, err)
+			s.repeated, err = b.repeatTx(tx, h, ref, o, err)
 			return err
 		}
-		end, err = b.endTx(tx, rec, o, maxInline, m)
+		s.end, err = b.endTx(tx, rec, o, maxInline, s.m)
 		return err
 	})
 	if err != nil {
@@ -50,10 +48,18 @@ func (b *Box) Settle(ctx context.Context, h fence.Holder, ref Ref, o Outcome, se
 		b.withdraw(ctx, ref, placed)
 		return Settled{}, b.refuse(h, ref, o.Verdict.verb(), err)
 	}
-	if repeated != nil {
-		return *repeated, nil
+	if s.repeated != nil {
+		return *s.repeated, nil
 	}
-	return b.settled(ctx, end)
+	return b.settled(ctx, s.end)
+}
+
+// settling is a settle on its way through its transaction: what the run that counts,
+// the last one, has made of it.
+type settling struct {
+	m        moment
+	end      ending
+	repeated *Settled // nil: it is none
 }
 
 // settled folds a committed ending and finishes what it left pending.
