@@ -21,6 +21,11 @@ type ClaimRequest struct {
 	Request string        // a name of the caller's: repeated by the same process, it returns the same claims
 	Room    int           // for what is returned, by Size; the first has room whatever its size; 0 = no bound
 	Size    func(Delivery) int
+
+	// Waits, where it is set, is called when there is nothing and the claim is about to
+	// wait. The wait ends with the context that it returns, rather than with the
+	// claim's; its error ends the claim.
+	Waits func() (context.Context, error)
 }
 
 // A room is what is left of a claim's Room. Its zero value has no end.
@@ -85,19 +90,26 @@ func (b *Box) Claim(ctx context.Context, h fence.Holder, q ClaimRequest) ([]Deli
 	if q.Room > 0 && q.Size != nil {
 		left = room{size: q.Size, left: q.Room}
 	}
-	if q.Wait > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, q.Wait)
-		defer cancel()
+	cancel := func() {}
+	defer func() { cancel() }()
+	// What is claimed at once needs no timer.
+	idle := func() (context.Context, error) {
+		err := b.store.View(ctx, func(r store.Reader) error {
+			_, err := b.leases.CheckTx(r, h, b.leases.Now())
+			return err
+		})
+		within := ctx
+		if err == nil && q.Wait != 0 && q.Waits != nil {
+			within, err = q.Waits()
+		}
+		if err == nil && q.Wait > 0 {
+			within, cancel = context.WithTimeout(within, q.Wait)
+		}
+		return within, err
 	}
 	var out []Delivery
 	for want := max(1, q.Max); len(out) < want && !left.full; {
-		ids, err := b.ready(ctx, h.Slot.Actor, min(want-len(out), maxClaims), q.Wait != 0 && len(out) == 0, func() error {
-			return b.store.View(ctx, func(r store.Reader) error {
-				_, err := b.leases.CheckTx(r, h, b.leases.Now())
-				return err
-			})
-		})
+		ids, err := b.ready(ctx, h.Slot.Actor, min(want-len(out), maxClaims), q.Wait != 0 && len(out) == 0, idle)
 		if err != nil || len(ids) == 0 {
 			if len(out) > 0 || errors.Is(err, context.DeadlineExceeded) {
 				return out, nil
@@ -123,9 +135,9 @@ type requestKey struct {
 
 // ready takes up to want ready messages of an actor out of the index. Where
 // there are none it calls idle once, returns its error, and then waits for one
-// if it may; else it returns nothing. The caller pushes back what it does not
-// use.
-func (b *Box) ready(ctx context.Context, actor string, want int, wait bool, idle func() error) ([]ID, error) {
+// within the context of idle's, if it may; else it returns nothing. The caller
+// pushes back what it does not use.
+func (b *Box) ready(ctx context.Context, actor string, want int, wait bool, idle func() (context.Context, error)) ([]ID, error) {
 	var out []ID
 	for {
 		id, _, ok, again := b.index.take(actor, wait && len(out) == 0)
@@ -139,7 +151,8 @@ func (b *Box) ready(ctx context.Context, actor string, want int, wait bool, idle
 			return out, nil
 		}
 		if idle != nil {
-			if err := idle(); err != nil {
+			var err error
+			if ctx, err = idle(); err != nil {
 				if again != nil {
 					b.index.leave(actor, again)
 				}

@@ -65,6 +65,19 @@ func (d *Decoder) Line() ([]byte, error) {
 	}
 }
 
+// More reports whether another line has been read already: Line will not wait for
+// the reader.
+func (d *Decoder) More() bool {
+	for _, r := range [2]*bufio.Reader{d.r, d.small} {
+		if n := r.Buffered(); n > 0 {
+			if read, _ := r.Peek(n); bytes.IndexByte(read, '\n') >= 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func (d *Decoder) next() ([]byte, error) {
 	if cap(d.buf) > keepBuffer {
 		d.buf = nil

@@ -202,7 +202,7 @@ func (l *link) resume() {
 	_ = l.conn.SetReadDeadline(time.Time{})
 	l.wait, l.endWaits = context.WithCancelCause(context.Background())
 	l.spare.Store(false)
-	l.again, l.served = make(chan *call), make(chan struct{})
+	l.served = make(chan struct{})
 }
 
 func (l *link) takeBack() []protocol.Request {

@@ -231,35 +231,20 @@ func (w *workers) claim(raw json.RawMessage) (protocol.Identity, deed, error) {
 // was nothing.
 func (w *workers) claimFor(in doing, q mailbox.ClaimRequest) (messages []protocol.Delivery, told func(sent bool), err error) {
 	q.Max = min(max(q.Max, 1), maxClaims)
-	ctx := in.run
-	if q.Wait > 0 {
-		done, err := in.call.waiting()
-		if err != nil {
-			return nil, nil, err
-		}
-		defer done()
-		defer w.processes.Claiming(in.holder.Process)()
-		ctx = in.wait
-	} else if err := in.call.bulky(); err != nil {
+	if err := in.call.bulky(); err != nil {
 		return nil, nil, err
 	}
 	draining := w.processes.Draining(in.holder.Process)
 	if draining.Err() != nil {
 		return []protocol.Delivery{}, nil, nil
 	}
-	if q.Wait > 0 {
-		within, cancel := context.WithCancel(ctx)
-		defer cancel()
-		defer context.AfterFunc(draining, cancel)()
-		if w.drained != nil {
-			defer context.AfterFunc(w.drained, cancel)()
-		}
-		ctx = within
-	}
+	var waits waitOfClaim
+	defer waits.end()
+	q.Waits = func() (context.Context, error) { return waits.begin(w, in, draining) }
 	q.Room, q.Size = in.call.room(), sizeAtMost
-	claimed, err := w.box.Claim(ctx, in.holder, q)
+	claimed, err := w.box.Claim(in.run, in.holder, q)
 	if err != nil {
-		if ctx.Err() != nil && !isRefusal(err) {
+		if waits.over() && !isRefusal(err) {
 			return []protocol.Delivery{}, nil, nil
 		}
 		return nil, nil, err
