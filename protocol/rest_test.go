@@ -94,3 +94,38 @@ func linesOf(d *protocol.Decoder) []int {
 	sizes, _ := linesUntil(d)
 	return sizes
 }
+
+// More is true exactly where Line answers without the reader: of a stream read in
+// pieces, whatever their sizes. Look into one of the two buffers only and this fails.
+func TestMore_SaysWhetherALineIsThere(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var text []byte
+		for range rapid.IntRange(1, 6).Draw(t, "lines") {
+			size := rapid.OneOf(rapid.IntRange(1, 40), rapid.IntRange(3000, 70_000)).Draw(t, "size")
+			text = append(append(text, bytes.Repeat([]byte("x"), size)...), '\n')
+		}
+		reads := 0
+		d := protocol.NewDecoder(readerFunc(func(b []byte) (int, error) {
+			if reads++; len(text) == 0 {
+				return 0, io.EOF
+			}
+			n := copy(b, text[:min(len(text), rapid.OneOf(rapid.IntRange(1, 60), rapid.IntRange(1, 80_000)).Draw(t, "read"))])
+			text = text[n:]
+			return n, nil
+		}))
+		for {
+			more, before := d.More(), reads
+			_, err := d.Line()
+			if more != (reads == before) {
+				t.Fatalf("more is %v, and Line read %d times", more, reads-before)
+			}
+			if err != nil {
+				return
+			}
+		}
+	})
+}
+
+type readerFunc func(b []byte) (int, error)
+
+func (f readerFunc) Read(b []byte) (int, error) { return f(b) }

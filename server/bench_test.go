@@ -39,6 +39,29 @@ func BenchmarkPing(b *testing.B) {
 	})
 }
 
+// One request after the other on a channel, by a peer that allocates nothing.
+func BenchmarkLink(b *testing.B) {
+	for name, line := range map[string][]byte{
+		"ping": request(protocol.MethodPing, `{}`),
+		"send": request(protocol.MethodSend, `{"to":"resize","body":"`+strings.Repeat("0123456789abcdef", 64)+`"}`),
+	} {
+		b.Run(name, func(b *testing.B) {
+			h := newHouse(b)
+			ours, theirs := socketPair(b)
+			defer h.server.Attach(ours, h.birth("resize", 1, config.Worker)).Close()
+			defer theirs.Close()
+			answers := bufio.NewReader(theirs)
+			b.ReportAllocs()
+			for b.Loop() {
+				_, err := theirs.Write(line)
+				if answer, readErr := answers.ReadSlice('\n'); err != nil || readErr != nil || bytes.Contains(answer, []byte(`"error"`)) {
+					b.Fatalf("%s: %v, %v", answer, err, readErr)
+				}
+			}
+		})
+	}
+}
+
 // Complete and claim the next in one call, by many at a time on one connection.
 func BenchmarkCompleteNext(b *testing.B) {
 	h, c := benchClient(b)

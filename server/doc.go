@@ -16,7 +16,8 @@
 // What is promised of a connection:
 //
 //   - Requests run side by side and are answered as they end. One that waits
-//     (claim, await, events.list) holds up no other.
+//     (claim, await, events.list) holds up no other. A short one that comes alone
+//     is answered before the next is read, unless it takes longer than 100 ms.
 //   - What is no request gets an error, and the connection lives on.
 //   - A claim whose answer could not be written is released, uncharged. What has
 //     been asked otherwise is carried out, also when the peer has gone.

@@ -79,6 +79,7 @@ func (l *living) until(t testing.TB, ok func() bool) {
 type house struct {
 	t       testing.TB
 	data    string
+	db      *bolt.DB
 	box     *mailbox.Box
 	leases  *fence.Leases
 	living  *living
@@ -124,7 +125,7 @@ func newHouseIn(t testing.TB, data string) *house {
 		t.Fatal(err)
 	}
 	l := newLiving()
-	h := &house{t: t, data: data, box: box, leases: leases, living: l}
+	h := &house{t: t, data: data, db: db, box: box, leases: leases, living: l}
 	h.control = server.NewControl(box, nil, "test", data)
 	h.server = server.New(box, h.control, l, nil)
 	people, err := server.ListenControl(data)
