@@ -2,6 +2,7 @@ package bolt
 
 import (
 	"bytes"
+	"encoding/binary"
 	"math/bits"
 	"math/rand/v2"
 	"sync/atomic"
@@ -28,6 +29,7 @@ const maxHeight = 12 // of which each level has a quarter of the one below
 
 // A node is a key. Its links are those of its levels.
 type node struct {
+	head   uint64 // of key
 	key    []byte
 	newest atomic.Pointer[version] // nil: no batch that counts has written it
 	next   []atomic.Pointer[node]
@@ -55,14 +57,37 @@ func (n *node) at(batch uint64) *version {
 	return v
 }
 
+// frontOf returns the first bytes of key, as a number that is less where they are. Keys
+// with one head may differ behind it.
+func frontOf(key []byte) (head uint64) {
+	if len(key) >= 8 {
+		return binary.BigEndian.Uint64(key)
+	}
+	for i, b := range key {
+		head |= uint64(b) << (56 - 8*i)
+	}
+	return head
+}
+
+// less reports whether n's key is less than key, which head is of. Mostly the heads
+// tell, and the key, which lies elsewhere, need not be looked at.
+func (n *node) less(head uint64, key []byte) bool {
+	return n.head < head || n.head == head && bytes.Compare(n.key, key) < 0
+}
+
 // before returns the last node whose key is less than key on each level, the first
 // node where there is none.
 func (x *index) before(key []byte, path *[maxHeight]*node) *node {
-	at := &x.first
+	at, head := &x.first, frontOf(key)
+	var met *node // is not less than key, as the level above has found
 	for level := int(x.height.Load()); level >= 0; level-- {
 		for {
 			next := at.next[level].Load()
-			if next == nil || bytes.Compare(next.key, key) >= 0 {
+			if next == nil || next == met {
+				break
+			}
+			if !next.less(head, key) {
+				met = next
 				break
 			}
 			at = next
@@ -149,7 +174,7 @@ func (x *index) insert(key []byte, path *[maxHeight]*node) *node {
 	}
 	n := &x.nodes[0]
 	x.nodes = x.nodes[1:]
-	n.key, n.next = key, x.links[:height+1:height+1]
+	n.head, n.key, n.next = frontOf(key), key, x.links[:height+1:height+1]
 	x.links = x.links[height+1:]
 	// From below: who finds it on a level finds it on all below.
 	for level := range n.next {
