@@ -165,7 +165,7 @@ func jsonLine(l capture.Line) logLine {
 	if utf8.Valid(l.Text) {
 		out.Text = new(string(l.Text))
 	} else {
-		out.Base64 = l.Text
+		out.Base64 = bytes.Clone(l.Text) // a console queues it
 	}
 	return out
 }
