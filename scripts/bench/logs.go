@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -58,20 +59,20 @@ var keepers = []keeper{
 func (b *bench) logs(ctx context.Context) error {
 	fmt.Printf("%s bytes in lines of %d, written 4 KiB at a time; from the first until all are in files; %d rounds\n\n",
 		strconv.FormatInt(b.output, 10), logLine, b.rounds)
-	took := make([]series, len(keepers))
+	took, cpu := make([]series, len(keepers)), make([]series, len(keepers))
 	for range b.rounds {
 		for i, k := range keepers {
 			if _, err := exec.LookPath(k.program); k.program != "" && err != nil || !strings.Contains(k.name, b.only) {
 				continue
 			}
-			d, err := b.keep(ctx, k)
+			d, used, err := b.keep(ctx, k)
 			if err != nil {
 				return fmt.Errorf("%s: %w", k.name, err)
 			}
-			took[i] = append(took[i], d.Seconds())
+			took[i], cpu[i] = append(took[i], d.Seconds()), append(cpu[i], used.Seconds())
 		}
 	}
-	t := newTable("kept by", "s", "MB/s", "x the child itself")
+	t := newTable("kept by", "s", "MB/s", "x the child itself", "CPU s of the keeper")
 	for i, k := range keepers {
 		if len(took[i]) == 0 {
 			continue
@@ -80,53 +81,55 @@ func (b *bench) logs(ctx context.Context) error {
 		if len(took[0]) > 0 {
 			ratio = figure(took[i].median() / took[0].median())
 		}
-		t.row(k.name, took[i].String(), figure(float64(b.output)/1e6/took[i].median()), ratio)
+		t.row(k.name, took[i].String(), figure(float64(b.output)/1e6/took[i].median()), ratio, cpu[i].String())
 	}
 	t.end()
 	return nil
 }
 
-// keep runs one keeper, until all that its child writes is in files.
-func (b *bench) keep(ctx context.Context, k keeper) (took time.Duration, err error) {
+// keep runs one keeper, until all that its child writes is in files. used is the
+// keeper's CPU time, its start included.
+func (b *bench) keep(ctx context.Context, k keeper) (took, used time.Duration, err error) {
 	dir, err := b.folder()
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	defer os.RemoveAll(dir) // the next one needs the room
 	logs := filepath.Join(dir, "logs")
 	if k.name == "sovereign" {
 		logs = filepath.Join(dir, ".sovereign", "logs")
 	} else if err := os.Mkdir(logs, 0o700); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	child := fmt.Sprintf("%s -print %d -up %s/up", self, b.output, dir)
 	f, err := k.start(b, dir, logs, child)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	defer f.kill()
 	begun, err := f.up(ctx)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	pid, err := strconv.Atoi(begun.text)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	defer func() { _ = syscall.Kill(pid, syscall.SIGKILL) }() // where the keeper's end does not end it
 	for kept(logs) < b.output {
 		if time.Since(begun.at) > patience {
-			return 0, fmt.Errorf("%d bytes of %d are there after %s", kept(logs), b.output, patience)
+			return 0, 0, fmt.Errorf("%d bytes of %d are there after %s", kept(logs), b.output, patience)
 		}
 		if err := rest(ctx, time.Millisecond); err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 	}
-	return time.Since(begun.at), nil
+	took = time.Since(begun.at)
+	return took, cpuOf(tree(f.pid(), map[int]bool{pid: true})), nil
 }
 
 // kept is how many bytes of output are in the files of a folder.
@@ -158,5 +161,11 @@ func printLines(size int64, up string) error {
 			return err
 		}
 	}
-	return out.Flush()
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	end := make(chan os.Signal, 1) // its keeper's CPU is looked at first
+	signal.Notify(end, syscall.SIGTERM)
+	<-end
+	return nil
 }

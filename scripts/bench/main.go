@@ -58,6 +58,7 @@ func run() error {
 	flag.Func("actors", "how many actors the supervisors of idle and supervisors have, with commas between (default 1,100,1000)", b.parseActors)
 	flag.IntVar(&b.restarts, "restarts", b.restarts, "restarts of children in idle and supervisors")
 	flag.DurationVar(&b.idle, "idle", b.idle, "how long the idle supervisor is watched")
+	flag.Int64Var(&b.output, "output", b.output, "bytes that a child writes in logs")
 	printed := flag.Int64("print", 0, "be the child of logs: write so many bytes")
 	up := flag.String("up", "", "of -print, the FIFO to speak to")
 	flag.Parse()

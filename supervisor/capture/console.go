@@ -41,6 +41,9 @@ func (p *Printer) Line(l Line) {
 		p.lost++
 		return
 	}
+	if p.pending == nil {
+		p.pending = lent.get()
+	}
 	p.pending = p.format(p.pending, l)
 	if p.printed == nil {
 		p.printed = make(chan struct{})
@@ -82,6 +85,7 @@ func (p *Printer) print() {
 			b = fmt.Appendf(b, "sovereign | %d lines were not shown: the terminal did not keep up\n", dropped)
 		}
 		p.w.Write(b) // a terminal that is gone is nobody's concern
+		lent.put(b)
 	}
 }
 

@@ -43,20 +43,40 @@ func (f *file) write(data []byte, segments []segment, untold int64, cause error)
 	}
 	if untold > 0 {
 		note := lossNote(untold, cause)
-		if _, err := f.append([]byte(note), segment{at: time.Now().UnixNano(), stream: ""}); err != nil {
+		if _, err := f.append([]byte(note), segment{size: len(note), at: time.Now().UnixNano(), stream: ""}); err != nil {
 			f.close()
 			return false, len(data), err
 		}
 	}
-	for _, s := range segments {
-		n, err := f.segment(data[:s.size], s)
+	for len(segments) > 0 {
+		var n int
+		count, size := fitting(segments, f.maxSize-f.size)
+		if count > 0 {
+			n, err = f.append(data[:size], segments[:count]...)
+		} else {
+			count, size = 1, segments[0].size
+			n, err = f.segment(data[:size], segments[0])
+		}
 		if err != nil {
 			f.close() // opened again next time, perhaps in a folder made anew
 			return untold > 0, len(data) - n, err
 		}
-		data = data[s.size:]
+		data, segments = data[size:], segments[count:]
 	}
 	return untold > 0, 0, nil
+}
+
+// fitting are the segments that go into room whole, one after the other, and their size
+// together.
+func fitting(segments []segment, room int64) (count, size int) {
+	for _, s := range segments {
+		if int64(size+s.size) > room {
+			break
+		}
+		count++
+		size += s.size
+	}
+	return count, size
 }
 
 func lossNote(n int64, cause error) string {
@@ -78,6 +98,7 @@ func (f *file) segment(run []byte, s segment) (written int, err error) {
 			continue
 		}
 		part := s
+		part.size = cut
 		part.partial = s.partial && cut == len(run)
 		n, err := f.append(run[:cut], part)
 		written += n
@@ -111,15 +132,22 @@ func fit(run []byte, size, maxSize int64) int {
 	return len(run)
 }
 
-// append writes one run, and remembers its line of the index.
-func (f *file) append(run []byte, s segment) (int, error) {
-	n, err := f.log.Write(run)
-	if n > 0 {
-		f.runs = appendRun(f.runs, indexed{offset: f.size, length: int64(n), at: s.at,
-			stream: s.stream, process: s.process, partial: s.partial || n < len(run)})
-		f.size += int64(n)
+// append writes the runs of segments, whose sizes add up to len(data), with one system
+// call, and remembers their lines of the index.
+func (f *file) append(data []byte, segments ...segment) (int, error) {
+	n, err := f.log.Write(data)
+	left := n
+	for _, s := range segments {
+		size := min(left, s.size)
+		if size == 0 {
+			break
+		}
+		f.runs = appendRun(f.runs, indexed{offset: f.size, length: int64(size), at: s.at,
+			stream: s.stream, process: s.process, partial: s.partial || size < s.size})
+		f.size += int64(size)
+		left -= size
 	}
-	if err == nil && n < len(run) {
+	if err == nil && n < len(data) {
 		err = errShort
 	}
 	return n, err

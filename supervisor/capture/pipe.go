@@ -15,7 +15,7 @@ import (
 const readSize = 64 << 10
 
 // buffers lends a buffer to a pipe only while there is something to read. It is
-// the one variable of the package: a pool is worth it only when all share it.
+// a variable of the package: a pool is worth it only when all share it.
 var buffers = sync.Pool{New: func() any { return new([readSize]byte) }}
 
 // A pipe carries one stream of a child to sink. Its reader waits in Go's poller,

@@ -61,6 +61,9 @@ func (q *queue) add(run []byte, s segment) {
 		q.loseLocked(int64(len(run)))
 		return
 	}
+	if q.data == nil {
+		q.data = lent.get()
+	}
 	q.data = append(q.data, run...)
 	q.segments = append(q.segments, s)
 	if !q.writing {
@@ -136,12 +139,14 @@ func (q *queue) write() {
 			q.file.maxSize, q.file.keep = limits.maxSize, limits.keep
 		}
 		told, lost, err := q.file.write(data, segments, untold, cause)
+		size := len(data)
+		lent.put(data)
 
 		q.mu.Lock()
 		if told {
 			q.untold -= untold
 		}
-		q.kept += int64(len(data) - lost)
+		q.kept += int64(size - lost)
 		q.loseLocked(int64(lost))
 		q.err = err
 		if err == nil {

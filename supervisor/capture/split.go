@@ -33,7 +33,7 @@ func (s *splitter) write(b []byte) {
 		if len(s.part) == 0 {
 			s.out(b[:last+1], false)
 		} else {
-			s.part = append(s.part, b[:last+1]...)
+			s.hold(b[:last+1])
 			s.flushLocked(false)
 		}
 		b = b[last+1:]
@@ -43,18 +43,25 @@ func (s *splitter) write(b []byte) {
 	}
 	for len(s.part)+len(b) >= maxPart {
 		n := maxPart - len(s.part)
-		s.part = append(s.part, b[:n]...)
+		s.hold(b[:n])
 		s.flushLocked(true)
 		if b = b[n:]; len(b) == 0 {
 			return
 		}
 	}
-	s.part = append(s.part, b...)
+	s.hold(b)
 	if s.timer == nil {
 		s.timer = time.AfterFunc(holdBack, func() { s.flush(true) })
 	} else {
 		s.timer.Reset(holdBack)
 	}
+}
+
+func (s *splitter) hold(b []byte) {
+	if s.part == nil {
+		s.part = lent.get()
+	}
+	s.part = append(s.part, b...)
 }
 
 // flush gives out what is held back: partial, or the last line of the stream,
@@ -74,6 +81,7 @@ func (s *splitter) flushLocked(partial bool) {
 		return
 	}
 	s.out(s.part, partial)
+	lent.put(s.part)
 	s.part = nil
 }
 
