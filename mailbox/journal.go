@@ -86,6 +86,12 @@ func (b *Box) Record(ctx context.Context, evs ...Event) error {
 	return err
 }
 
+// RecordEssential is Record of what must be known also where the disk is full: it may
+// use the room that is kept for the end of attempts.
+func (b *Box) RecordEssential(ctx context.Context, evs ...Event) error {
+	return b.Record(store.Essential(ctx), evs...)
+}
+
 // Note is Record in the background: it returns at once, and events are written
 // in the order of the calls, several in one commit. Close waits for them. An
 // event that cannot be written is logged.

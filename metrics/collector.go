@@ -75,6 +75,11 @@ func (s sink) histogram(m metric, d Distribution) {
 func (s sink) store(st Store) {
 	s.put(storeFile, float64(st.FileBytes))
 	s.put(storeFree, float64(st.FreeBytes))
+	full := 0.0
+	if st.Full {
+		full = 1
+	}
+	s.put(storeFull, full)
 	s.put(storeCommits, float64(st.Commits))
 	s.put(storeUpdates, float64(st.Updates))
 	s.put(storeWritten, float64(st.Bytes))

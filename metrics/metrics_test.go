@@ -47,7 +47,7 @@ func full() Source {
 			return map[server.Answered]uint64{{Method: "claim"}: 9, {Method: "complete", Refused: refusal.FencingTokenStale}: 2}
 		},
 		Store: func() Store {
-			return Store{FileBytes: 4096, FreeBytes: 1024, Commits: 8, Updates: 16, Bytes: 99, LogBytes: 77, Moves: 1,
+			return Store{Full: true, FileBytes: 4096, FreeBytes: 1024, Commits: 8, Updates: 16, Bytes: 99, LogBytes: 77, Moves: 1,
 				CommitTimes: Distribution{Bounds: []float64{.1, 1}, Counts: []uint64{5, 2, 1}, Sum: 3.5}}
 		},
 	}
@@ -86,6 +86,7 @@ func TestWrite_TellsWhatTheSourceSays(t *testing.T) {
 		`sovereign_requests_total{method="complete",result="fencing_token_stale"} 2`,
 		`sovereign_store_file_bytes 4096`,
 		`sovereign_store_free_bytes 1024`,
+		`sovereign_store_full 1`,
 		`sovereign_store_commits_total 8`,
 		`sovereign_store_updates_total 16`,
 		`sovereign_store_written_bytes_total 99`,

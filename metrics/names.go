@@ -65,6 +65,7 @@ var (
 	storeSizes   = histogram("store_commit_updates", "Updates in a commit.")
 	storeFile    = gauge("store_file_bytes", "Size of mailbox.db.")
 	storeFree    = gauge("store_free_bytes", "Of these, free for what comes next.")
+	storeFull    = gauge("store_full", "1 while updates that can wait are refused for want of room on its disk.")
 
 	logBytes = counter("log_bytes_total", "Bytes of output kept in log files.", "actor")
 	logLost  = counter("log_lost_bytes_total", "Bytes of output that could not be kept.", "actor")

@@ -26,6 +26,7 @@ type Source struct {
 type Store struct {
 	FileBytes int64 // of mailbox.db
 	FreeBytes int64 // of these, free for what comes next
+	Full      bool  // the last update that can wait was refused: its disk is full
 	Commits   uint64
 	Updates   uint64 // transactions; divided by Commits, how many share one
 	Bytes     uint64 // keys and values that they wrote

@@ -11,6 +11,8 @@ const (
 	EventGap               EventKind = "gap"                // the supervisor did not run for a while
 	EventClockSet          EventKind = "clock_set"          // the wall clock was set
 	EventNewEpoch          EventKind = "new_epoch"          // the store was restored, or a rollback accepted
+	EventDiskFull          EventKind = "disk_full"          // the store began to refuse what can wait: its disk is full
+	EventDiskHasRoom       EventKind = "disk_has_room"      // it has accepted all again for a while
 	EventReloaded          EventKind = "reloaded"           // an actor was changed by a reload
 	EventReloadRefused     EventKind = "reload_refused"     // a reload was refused; all goes on as before
 	EventUpgraded          EventKind = "upgraded"           // another program took the supervisor's place; the processes went on

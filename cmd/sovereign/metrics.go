@@ -66,7 +66,8 @@ func statusFor(handler *server.Control) func(context.Context) (protocol.Status, 
 func storeFor(db *bolt.DB) func() metrics.Store {
 	return func() metrics.Store {
 		s := db.Stats()
-		return metrics.Store{FileBytes: s.FileSize, FreeBytes: int64(s.FreePages) * int64(s.PageSize),
+		full, _ := db.Full()
+		return metrics.Store{Full: full, FileBytes: s.FileSize, FreeBytes: int64(s.FreePages) * int64(s.PageSize),
 			Commits: s.Commits, Updates: s.Functions, Bytes: s.Bytes, LogBytes: s.LogBytes, Moves: s.Checkpoints,
 			CommitTimes: metrics.Distribution(s.CommitTimes), CommitSizes: metrics.Distribution(s.CommitSizes)}
 	}

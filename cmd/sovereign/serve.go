@@ -157,6 +157,20 @@ func (o runOptions) serve(ctx context.Context, io streams, file *config.File, fr
 				box.WallStepped()
 			})
 		},
+		func(ctx context.Context) error {
+			return tellFull(ctx, db.Full, func(full bool) {
+				event := mailbox.Event{Kind: protocol.EventDiskHasRoom, Text: "the store accepts all again"}
+				if full {
+					event = mailbox.Event{Kind: protocol.EventDiskFull, Text: fullNote}
+					log.Warn("the disk of the store is full; ends of attempts are stored, all else is refused until there is room", "data", file.Data)
+				} else {
+					log.Info("the disk of the store has room again", "data", file.Data)
+				}
+				if err := box.RecordEssential(ctx, event); err != nil && ctx.Err() == nil {
+					log.Warn("event not written", "kind", event.Kind, "err", err)
+				}
+			})
+		},
 	} {
 		g.Add(func() error { return unlessEnded(needed, part(needed)) }, func(error) {})
 	}

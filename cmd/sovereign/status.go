@@ -29,7 +29,7 @@ each state. The last line is the size of the store, and how much of that is free
 is used again before the file grows. Without a supervisor it shows what is on record.
 
 With --check nothing is printed while all is well; the exit status is 1 when no
-supervisor runs, an actor is failed, or dead letters wait.`,
+supervisor runs, the store's disk is full, an actor is failed, or dead letters wait.`,
 		Example: `  sovereign status
   sovereign status resize --json
   sovereign status --check || mail -s "sovereign" ops@example.org < /dev/null`,
@@ -90,6 +90,9 @@ func unwell(status protocol.Status) []string {
 	reasons := []string{}
 	if status.Supervisor.State == protocol.SupervisorStopped {
 		reasons = append(reasons, "no supervisor runs")
+	}
+	if status.Store != nil && status.Store.Full {
+		reasons = append(reasons, "the store is refusing: "+fullNote)
 	}
 	for _, a := range status.Actors {
 		if a.State == protocol.SlotFailed {
@@ -168,8 +171,14 @@ func room(s protocol.StoreStatus) string {
 	if s.FreeBytes != nil {
 		text += ", of which " + size(*s.FreeBytes) + " are free and used again first"
 	}
+	if s.Full {
+		text += "; " + fullNote
+	}
 	return text
 }
+
+// fullNote is what is so while the disk is full.
+const fullNote = "its disk is full: ends of attempts are stored, all else is refused until there is room"
 
 func headline(s protocol.SupervisorStatus) string {
 	if s.State == protocol.SupervisorStopped {

@@ -13,7 +13,8 @@ type storage struct {
 
 func (s storage) Room() protocol.StoreStatus {
 	now := s.Stats()
-	room := protocol.StoreStatus{FileBytes: now.FileSize}
+	full, _ := s.Full()
+	room := protocol.StoreStatus{FileBytes: now.FileSize, Full: full}
 	if !s.reading {
 		free := int64(now.FreePages+now.PendingPages) * int64(now.PageSize)
 		room.FreeBytes = &free

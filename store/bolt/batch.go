@@ -82,11 +82,16 @@ func (db *DB) runBatch(calls []*call) {
 	essential, others := split(calls)
 	if len(others) > 0 {
 		if err := db.hasRoom(); err != nil {
+			db.fullness.learn(err, false)
 			answer(others, err)
 			calls, others = essential, nil
 		}
 	}
+	before := db.stats.commits.Load()
 	err := db.runOnce(calls)
+	if len(others) > 0 {
+		db.fullness.learn(err, db.stats.commits.Load() > before)
+	}
 	if refusal.Has(err, refusal.DiskFull) && len(essential) > 0 {
 		answer(others, err)
 		// Without the others it may fit, with the reserve it should. Who has failed

@@ -34,6 +34,7 @@ type DB struct {
 	state    state
 	mark     mark
 	reserve  reserve
+	fullness fullness
 	logs     [2]*wal.File
 	limit    int64     // bytes that a log file holds
 	cramped  bool      // the log file in use can grow no more

@@ -94,8 +94,15 @@ func TestUpdate_EssentialWorksOnAFullDisk(t *testing.T) {
 				}
 				refused := 0
 				for i := range 40 {
-					if put(false, fmt.Sprintf("send%02d", i), 20_000) != nil {
+					_, changed := db.Full()
+					err := put(false, fmt.Sprintf("send%02d", i), 20_000)
+					if err != nil {
 						refused++
+					}
+					if full, _ := db.Full(); full != (err != nil) {
+						t.Fatalf("spare %d: it says that it is full: %v, after %v", spare, full, err)
+					} else if full && refused == 1 {
+						<-changed
 					}
 					if i == 20 {
 						token, sequence, _ := mintOneEssential(t, db)
@@ -119,6 +126,9 @@ func TestUpdate_EssentialWorksOnAFullDisk(t *testing.T) {
 				}
 				if err := put(false, "room", 20_000); err != nil {
 					t.Errorf("spare %d: with room again: %v", spare, err)
+				}
+				if full, _ := db.Full(); full {
+					t.Errorf("spare %d: it says that it is full, with room again", spare)
 				}
 				view(t, db, func(r store.Reader) {
 					n := 0
