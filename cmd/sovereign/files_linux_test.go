@@ -46,6 +46,14 @@ func runFleet(t *testing.T, n int, limit, command string, privileged bool) *flee
 	if err := os.WriteFile(filepath.Join(f.dir, "actors.yaml"), []byte(file), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	f.start(limit, privileged)
+	return f
+}
+
+// start starts it on its store.
+func (f *fleetRun) start(limit string, privileged bool) {
+	t := f.t
+	t.Helper()
 	f.cmd = exec.Command("sh", "-c", limit+` && exec "$0" run actors.yaml --log-format json`, f.program)
 	f.cmd.Dir, f.cmd.Stderr = f.dir, &f.said
 	f.cmd.Env = append(os.Environ(), "NOTIFY_SOCKET=")
@@ -63,9 +71,9 @@ func runFleet(t *testing.T, n int, limit, command string, privileged bool) *flee
 	if err := <-started; err != nil {
 		t.Fatal(err)
 	}
-	go func() { f.over <- f.cmd.Wait() }()
-	t.Cleanup(func() { _ = f.cmd.Process.Kill() })
-	return f
+	cmd := f.cmd
+	go func() { f.over <- cmd.Wait() }()
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
 }
 
 // ask runs a command of the program on the store.
@@ -86,14 +94,21 @@ func (f *fleetRun) begun() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for {
-		cmd := exec.CommandContext(ctx, f.program, "start", "d") // it returns once they have settled
+		var got struct {
+			Supervisor protocol.SupervisorStatus `json:"supervisor"`
+		}
+		cmd := exec.CommandContext(ctx, f.program, "status", "--json")
 		cmd.Dir = f.dir
-		out, err := cmd.CombinedOutput()
-		if err == nil {
-			return
+		out, err := cmd.Output()
+		if json.Unmarshal(out, &got) == nil && got.Supervisor.State == "running" {
+			start := exec.CommandContext(ctx, f.program, "start", "d") // it returns once they have settled
+			start.Dir = f.dir
+			if out, err = start.CombinedOutput(); err == nil {
+				return
+			}
 		}
 		if ctx.Err() != nil {
-			f.t.Fatalf("%s\n%s", out, f.said.String())
+			f.t.Fatalf("it does not run: %s\n%s", out, f.said.String())
 		}
 	}
 }

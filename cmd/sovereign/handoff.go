@@ -44,7 +44,7 @@ type handoff struct {
 	Now     fence.Instant `json:"now"`     // at which everything stands still
 	Since   uint64        `json:"since"`   // the last event before the run
 	Ready   bool          `json:"ready"`   // the service manager was told that all is up
-	Signal  int           `json:"signal"`  // that came meanwhile; 0 = none
+	Signals uintptr       `json:"signals"` // of those that came meanwhile, see interruptions.hand; 0 = none
 	Failure *errorJSON    `json:"failure"` // why the next program gave it back; nil = it did not
 
 	Sockets    []server.HeldListener `json:"sockets"`
@@ -62,6 +62,9 @@ func (h *handoff) fds() []uintptr {
 	}
 	if h.Metrics != nil {
 		out = append(out, *h.Metrics)
+	}
+	if h.Signals != 0 {
+		out = append(out, h.Signals)
 	}
 	return append(out, h.Supervisor.FDs()...)
 }

@@ -34,7 +34,13 @@ func (o runOptions) serve(ctx context.Context, io streams, file *config.File, fr
 	}
 	service := takeNotifier()
 	signals := catchSignals(service.listens() || !hasTerminal()) // before the host, which no longer knows what was ignored
-	defer signals.stop()
+	defer func() {
+		if t != nil && !t.done.Load() {
+			t.signals = signals // for the program before this one, which goes on
+			return
+		}
+		signals.stop()
+	}()
 
 	var box *mailbox.Box
 	clock := fence.NewClock(clockOf(db), func(gap time.Duration) {
@@ -50,7 +56,7 @@ func (o runOptions) serve(ctx context.Context, io streams, file *config.File, fr
 	declared := file.Actors
 	if t != nil {
 		clock.Resume(t.Now)
-		signals.again(t.Signal)
+		signals.take(t.Signals)
 		declared = t.Supervisor.Specs()
 		if t.Failure != nil {
 			program = t.Program

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/signal"
 	"sync"
-	"sync/atomic"
 	"syscall"
 )
 
@@ -18,28 +17,106 @@ var errStopped = errors.New("stopped by a signal")
 // is one of them, unless it was ignored when the program started (nohup). To a service
 // it says that its file has changed.
 type interruptions struct {
-	got      chan os.Signal
+	caught   chan os.Signal // those that stop, as they come
+	got      chan os.Signal // the same, once they are noted
 	broken   chan os.Signal // SIGPIPE, which nobody reads: a closed terminal ends no supervisor
 	reload   chan os.Signal // SIGHUP, of a service; a second one before the first is taken says no more
 	released chan struct{}
 	once     sync.Once
-	taken    atomic.Int32 // the first signal, once it has been taken
+	noting   sync.WaitGroup
 	hurrying sync.WaitGroup
+
+	mu    sync.Mutex
+	came  []byte   // mu guards; numbers of those that have come
+	relay *os.File // mu guards; gets the number of each that comes, for the next program; nil = there is none
+	kept  *os.File // mu guards; the other end of relay
 }
 
-func catchSignals(service bool) *interruptions {
-	i := &interruptions{got: make(chan os.Signal, 8), broken: make(chan os.Signal, 1), reload: make(chan os.Signal, 1), released: make(chan struct{})}
+// early are the signals of a program that was put in another one's place: it catches them
+// as soon as it begins, long before it can act on them. nil = it was not.
+var early *interruptions
+
+// catchEarly catches the signals, and does nothing about them yet.
+func catchEarly() *interruptions {
+	i := &interruptions{caught: make(chan os.Signal, 8), got: make(chan os.Signal, 8), broken: make(chan os.Signal, 1), reload: make(chan os.Signal, 1), released: make(chan struct{})}
 	stops := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
-	switch {
-	case signal.Ignored(syscall.SIGHUP):
-	case service:
-		signal.Notify(i.reload, syscall.SIGHUP)
-	default:
+	if !signal.Ignored(syscall.SIGHUP) {
 		stops = append(stops, syscall.SIGHUP)
 	}
-	signal.Notify(i.got, stops...)
+	signal.Notify(i.caught, stops...)
 	signal.Notify(i.broken, syscall.SIGPIPE)
 	return i
+}
+
+// catchSignals catches the signals, those of early among them, and notes them.
+func catchSignals(service bool) *interruptions {
+	i := early
+	if i == nil {
+		i = catchEarly()
+	}
+	i.noting.Go(func() {
+		defer close(i.got)
+		for s := range i.caught {
+			if s == syscall.SIGHUP && service {
+				select {
+				case i.reload <- s:
+				default: // one that nobody has taken yet says the same
+				}
+				continue
+			}
+			i.note(s)
+		}
+	})
+	return i
+}
+
+// note passes on a signal that stops.
+func (i *interruptions) note(s os.Signal) {
+	number, ok := s.(syscall.Signal)
+	if !ok {
+		return
+	}
+	i.mu.Lock()
+	i.came = append(i.came, byte(number))
+	if i.relay != nil {
+		_, _ = i.relay.Write([]byte{byte(number)})
+	}
+	i.mu.Unlock()
+	select {
+	case i.got <- s:
+	default: // so many that one more says nothing new
+	}
+}
+
+// hand is the descriptor of a pipe that holds the signals that have come, and gets those
+// that come from now on, for the program that takes this one's place: until that is
+// executed they would be lost with this one. One that comes while that begins, before
+// its init has run, ends it at once: Go's runtime does not leave these signals blocked.
+// Then the children end with it, as by a SIGKILL, and the next start recovers.
+func (i *interruptions) hand() (fd uintptr, err error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.kept, i.relay, err = os.Pipe(); err != nil {
+		return 0, fmt.Errorf("pass signals on: %w", err)
+	}
+	if _, err := i.relay.Write(i.came); err != nil {
+		return 0, fmt.Errorf("pass signals on: %w", err)
+	}
+	return i.kept.Fd(), nil
+}
+
+// take notes the signals that the program before this one has handed over; 0 = none.
+// The other end of the pipe has gone with that program.
+func (i *interruptions) take(fd uintptr) {
+	if fd == 0 {
+		return
+	}
+	f := os.NewFile(fd, "signals")
+	defer f.Close()
+	numbers, _ := io.ReadAll(f) // what could not be read is lost: nothing else knows of it
+	for _, n := range numbers {
+		i.note(syscall.Signal(n))
+	}
 }
 
 // hasTerminal says whether the program has a terminal whose end would be told by SIGHUP.
@@ -58,9 +135,6 @@ func hasTerminal() bool {
 func (i *interruptions) first(w io.Writer, hurry func()) error {
 	select {
 	case s := <-i.got:
-		if number, ok := s.(syscall.Signal); ok {
-			i.taken.Store(int32(number))
-		}
 		fmt.Fprintf(w, "%s\n", stopNotice(s))
 		i.hurrying.Go(func() { i.further(w, hurry) })
 		return errStopped
@@ -68,16 +142,6 @@ func (i *interruptions) first(w io.Writer, hurry func()) error {
 		// Something else stops the run: a signal now hurries it.
 		i.hurrying.Go(func() { i.further(w, hurry) })
 		return nil
-	}
-}
-
-// seen is the number of the first signal; 0 = none has come.
-func (i *interruptions) seen() int { return int(i.taken.Load()) }
-
-// again is the signal that the program before this one has seen.
-func (i *interruptions) again(number int) {
-	if number != 0 {
-		i.got <- syscall.Signal(number)
 	}
 }
 
@@ -105,9 +169,9 @@ func (i *interruptions) release() { i.once.Do(func() { close(i.released) }) }
 
 // stop ends the watch; signals have their default effect again.
 func (i *interruptions) stop() {
-	signal.Stop(i.got)
+	signal.Stop(i.caught)
 	signal.Stop(i.broken)
-	signal.Stop(i.reload)
-	close(i.got)
+	close(i.caught)
+	i.noting.Wait()
 	i.hurrying.Wait()
 }

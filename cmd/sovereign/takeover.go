@@ -26,9 +26,10 @@ import (
 // could be.
 type takeover struct {
 	*handoff
-	thread *process.Thread // that children are made on; nil = it is only a question
-	file   *os.File        // that the handoff lies in
-	done   atomic.Bool     // there is no way back
+	thread  *process.Thread // that children are made on; nil = it is only a question
+	file    *os.File        // that the handoff lies in
+	signals *interruptions  // that were caught before there was no way back; nil = none were
+	done    atomic.Bool     // there is no way back
 }
 
 // The thread that a program begins on is the one that has executed it, and to which the
@@ -36,6 +37,7 @@ type takeover struct {
 func init() {
 	if os.Getenv(handoffVariable) != "" {
 		runtime.LockOSThread()
+		early = catchEarly()
 	}
 }
 
@@ -107,6 +109,9 @@ func (t *takeover) giveBack(cause error) error {
 	failure := errorOf(cause)
 	t.Failure = &failure
 	err := t.check()
+	if err == nil && t.signals != nil {
+		t.Signals, err = t.signals.hand()
+	}
 	if err == nil {
 		err = t.write(t.file)
 	}

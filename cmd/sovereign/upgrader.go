@@ -292,7 +292,9 @@ func (u *upgrader) leave(h *handoff, old, memory *os.File) {
 	lock, err := p.db.HandOver()
 	if err == nil {
 		h.Lock = lock.Fd()
-		h.Signal = p.signals.seen()
+		h.Signals, err = p.signals.hand()
+	}
+	if err == nil {
 		err = h.write(memory)
 	}
 	if err == nil {

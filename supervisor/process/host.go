@@ -126,8 +126,9 @@ func (p *Process) Inherited() Inherited { return p.inherited() }
 // one from which children survive that. keep are descriptors that the new
 // program inherits under their numbers. The children, and the duty to reap
 // them, pass to the new program, which takes them over with Inherit. A SIGHUP, SIGINT
-// or SIGTERM that comes meanwhile waits until the new program asks for it. Exec
-// returns only if it failed; then all is as before.
+// or SIGTERM that comes until the new program catches it does with that what is the
+// default: it ends it, and the children with it. Exec returns only if it failed; then all
+// is as before.
 func (h *Host) Exec(path string, argv, env []string, keep []uintptr) error {
 	return h.exec(path, argv, env, keep)
 }

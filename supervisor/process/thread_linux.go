@@ -16,7 +16,7 @@ func execHere(path string, argv, env []string, keep []uintptr) error {
 		}
 		defer unix.CloseOnExec(int(fd))
 	}
-	// Until the new program handles them they would end it.
+	// As long as another thread lives it gets them, and notes them.
 	var waits unix.Sigset_t
 	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM} {
 		waits.Val[0] |= 1 << (sig - 1)
