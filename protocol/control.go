@@ -28,6 +28,7 @@ type StoreStatus struct {
 	FileBytes int64  `json:"file_bytes"`           // of mailbox.db
 	FreeBytes *int64 `json:"free_bytes,omitempty"` // of these, for what comes next
 	Full      bool   `json:"full,omitempty"`       // the last update that can wait was refused: disk_full
+	Refused   string `json:"refused,omitempty"`    // why a supervisor could not open it as it is, if nobody has it open
 }
 
 // SupervisorStatus is about the supervisor itself. Where none runs, State is

@@ -94,6 +94,9 @@ func unwell(status protocol.Status) []string {
 	if status.Store != nil && status.Store.Full {
 		reasons = append(reasons, "the store is refusing: "+fullNote)
 	}
+	if status.Store != nil && status.Store.Refused != "" {
+		reasons = append(reasons, "the store would not open: "+printable(status.Store.Refused))
+	}
 	for _, a := range status.Actors {
 		if a.State == protocol.SlotFailed {
 			reasons = append(reasons, strings.TrimSuffix(fmt.Sprintf("%s is failed: %s", a.Actor, printable(a.Why)), ": "))
@@ -173,6 +176,9 @@ func room(s protocol.StoreStatus) string {
 	}
 	if s.Full {
 		text += "; " + fullNote
+	}
+	if s.Refused != "" {
+		text += "; nothing can be started or sent: " + printable(s.Refused) + ": sovereign verify"
 	}
 	return text
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/sovereign-run/sovereign/protocol"
+	"github.com/sovereign-run/sovereign/refusal"
 	"github.com/sovereign-run/sovereign/store/bolt"
 )
 
@@ -15,6 +16,9 @@ func (s storage) Room() protocol.StoreStatus {
 	now := s.Stats()
 	full, _ := s.Full()
 	room := protocol.StoreStatus{FileBytes: now.FileSize, Full: full}
+	if err := s.Refused(); err != nil {
+		room.Refused = refusal.Of(err).Why
+	}
 	if !s.reading {
 		free := int64(now.FreePages+now.PendingPages) * int64(now.PageSize)
 		room.FreeBytes = &free

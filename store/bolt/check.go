@@ -47,6 +47,11 @@ func (db *DB) Check(ctx context.Context, fn func(problem error) bool) error {
 	}
 }
 
+// Refused returns nil, or, of a store that is open for reading, why Open would refuse it
+// for its age: the state that is read may be an old one, and nobody can go on with it
+// before that is accepted.
+func (db *DB) Refused() error { return db.age }
+
 // errOverwritten: two commits since a transaction began have overwritten the meta
 // page that it goes by.
 var errOverwritten = errors.New("the meta page is overwritten")

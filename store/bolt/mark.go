@@ -3,6 +3,7 @@ package bolt
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"io"
 	"os"
@@ -77,17 +78,29 @@ func decodeMark(b []byte) (mark, error) {
 	return m, nil
 }
 
-// readMark returns the mark in dir; errNoMark and errBadMark are expected.
+// readMark returns the mark in dir; errNoMark and errBadMark are expected. What is no
+// file, or cannot be read for the disk's sake, is a damaged one.
 func readMark(dir string) (mark, error) {
-	f, err := os.Open(filepath.Join(dir, MarkFile))
+	name := filepath.Join(dir, MarkFile)
+	info, err := os.Stat(name)
 	if errors.Is(err, os.ErrNotExist) {
 		return mark{}, errNoMark
 	}
 	if err != nil {
 		return mark{}, err
 	}
+	if !info.Mode().IsRegular() {
+		return mark{}, fmt.Errorf("%w: %s is no regular file", errBadMark, MarkFile)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return mark{}, err
+	}
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, markSize+1))
+	if errors.Is(err, unix.EIO) {
+		return mark{}, fmt.Errorf("%w: %w", errBadMark, err)
+	}
 	if err != nil {
 		return mark{}, err
 	}
@@ -97,7 +110,15 @@ func readMark(dir string) (mark, error) {
 // writeMark replaces the mark in dir. On return the new one is on disk. After an
 // error, and after a crash at any point, the old one or the new one is there.
 func writeMark(dir string, m mark) error {
-	return replaceFile(filepath.Join(dir, MarkFile), m.encode())
+	name := filepath.Join(dir, MarkFile)
+	// Nothing can be renamed over a folder. Who comes here with one has accepted that
+	// there is no mark.
+	if info, err := os.Lstat(name); err == nil && info.IsDir() {
+		if err := renameAside(name); err != nil {
+			return err
+		}
+	}
+	return replaceFile(name, m.encode())
 }
 
 // replaceFile puts b in the place of the file name, wholly or not at all.

@@ -131,21 +131,27 @@ func (db *DB) setAside() error {
 		if _, err := wal.Load(path); !errors.Is(err, wal.ErrUnreadable) {
 			continue
 		}
-		aside := path + ".unreadable"
-		for n := 2; ; n++ {
-			if _, err := os.Lstat(aside); err != nil {
-				break
-			}
-			aside = fmt.Sprintf("%s.unreadable.%d", path, n)
-		}
-		if err := os.Rename(path, aside); err != nil {
-			return fileRefusal("set "+path+" aside", err)
-		}
-		if err := syncDir(db.dir); err != nil {
+		if err := renameAside(path); err != nil {
 			return fileRefusal("set "+path+" aside", err)
 		}
 	}
 	return nil
+}
+
+// renameAside gives what is at path a name behind that which is free, for a person to
+// look at.
+func renameAside(path string) error {
+	aside := path + ".unreadable"
+	for n := 2; ; n++ {
+		if _, err := os.Lstat(aside); err != nil {
+			break
+		}
+		aside = fmt.Sprintf("%s.unreadable.%d", path, n)
+	}
+	if err := os.Rename(path, aside); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
 }
 
 // distrustLog has the log be read from the disk.

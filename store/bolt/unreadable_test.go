@@ -113,3 +113,44 @@ func TestOpen_TellsALogThatCannotBeRead(t *testing.T) {
 		}
 	}
 }
+
+// A mark that is missing, damaged or no file is told by who reads, by the check and by
+// who writes in the same words; and who accepts that gets past it. Return what the
+// system says of a folder as it is, and this fails.
+func TestOpen_TellsABadMarkAlike(t *testing.T) {
+	_, dir := withKey(t, "a")
+	whole := crash(t, dir)
+	for name, put := range map[string]func(name string) error{
+		"missing": func(string) error { return nil },
+		"damaged": func(name string) error { return os.WriteFile(name, []byte("x"), 0o600) },
+		"folder":  func(name string) error { return os.Mkdir(name, 0o700) },
+		"FIFO":    func(name string) error { return syscall.Mkfifo(name, 0o600) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			left := crash(t, whole)
+			mark := filepath.Join(left, bolt.MarkFile)
+			if err := os.Remove(mark); err != nil {
+				t.Fatal(err)
+			}
+			if err := put(mark); err != nil {
+				t.Fatal(err)
+			}
+			reader := open(t, left, bolt.Options{ReadOnly: true})
+			said := reader.Refused()
+			mustHaveKey(t, reader, "a", true)
+			closeStore(t, reader)
+			_, err := bolt.Open(left, bolt.Options{})
+			if !refusal.Has(err, refusal.StoreRolledBack) || said == nil || err.Error() != said.Error() || refusal.Of(err).Next == "" {
+				t.Errorf("who writes is told %v, who reads %v", err, said)
+			}
+			db := open(t, left, bolt.Options{AcceptRollback: true})
+			mustHaveKey(t, db, "a", true)
+			closeStore(t, db)
+			reader = open(t, left, bolt.Options{ReadOnly: true})
+			if err := reader.Refused(); err != nil {
+				t.Errorf("accepted, and it is refused still: %v", err)
+			}
+			closeStore(t, reader)
+		})
+	}
+}
