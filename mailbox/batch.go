@@ -208,6 +208,7 @@ func (b *Box) importStep(ctx context.Context, drafts []*draft, list []Import, fi
 	for i, d := range drafts {
 		if ends[i].ref.ID != 0 {
 			b.fold(ends[i])
+			b.arrivals.tell(sent[i].ID, d.to)
 		} else {
 			b.visibleNow(d, sent[i])
 		}

@@ -32,6 +32,7 @@ type Box struct {
 	actors    *actors
 	journal   *journal
 	ends      *ends
+	arrivals  *arrivals
 	busy      *inFlight
 	grants    *grants
 	rest      *leftovers
@@ -63,7 +64,7 @@ func Open(ctx context.Context, st store.Store, leases *fence.Leases, o Options) 
 	if b.log == nil {
 		b.log = slog.New(slog.DiscardHandler)
 	}
-	b.journal = newJournal(b)
+	b.journal, b.arrivals = newJournal(b), newArrivals(b.wall())
 	if err := b.loadActors(ctx); err != nil {
 		return nil, err
 	}

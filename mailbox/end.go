@@ -201,8 +201,9 @@ func (b *Box) fold(e ending) {
 	tally := b.tallies.of(e.to)
 	tally.end(e.how)
 	b.diagnose(tally, e)
-	for _, to := range e.sent {
+	for i, to := range e.sent {
 		b.tallies.of(to).sent.Add(1)
+		b.arrivals.tell(e.settled.Visible[i], to)
 	}
 	b.pushAll(e.ready)
 	b.lapses.set(e.lapsesAt)

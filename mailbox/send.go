@@ -75,6 +75,7 @@ func (b *Box) visibleNow(d *draft, sent Sent) {
 		return
 	}
 	b.tallies.of(d.to).sent.Add(1)
+	b.arrivals.tell(sent.ID, d.to)
 	b.lapses.set(d.lapsesAt)
 	if !sent.blocked {
 		b.index.push(d.to, sent.ID, d.priority, d.dueAt, d.now)

@@ -159,8 +159,9 @@ func (b *Box) finish(ctx context.Context, parent Ref, what pending) (visible []I
 			return visible, err
 		}
 		visible = append(visible, step.ids...)
-		for _, to := range step.to {
+		for i, to := range step.to {
 			b.tallies.of(to).sent.Add(1)
+			b.arrivals.tell(step.ids[i], to)
 		}
 		b.pushAll(step.ready)
 		b.lapses.set(step.lapsesAt)

@@ -138,6 +138,28 @@ type Inbox struct {
 	Looked   int       `json:"looked,omitempty"` // at so many messages for this page
 }
 
+// InboxFollowParams asks to which messages something has happened: which have arrived
+// since the place Arrivals, and of which the journal tells since Events. Both are those
+// of the answer before; with both 0 the answer is where to begin, at once. With Wait, and
+// nothing there yet, the answer comes at the next change or after that long.
+type InboxFollowParams struct {
+	Actor    string   `json:"actor,omitempty"` // arrivals to this one alone
+	Arrivals uint64   `json:"arrivals,omitempty"`
+	Events   uint64   `json:"events,omitempty"`
+	Wait     Duration `json:"wait,omitzero"`
+}
+
+// InboxFollowed names messages to which something has happened, each once. Arrivals and
+// Events are those of the next request. Missed says that arrivals were forgotten before
+// they were asked for, because too many came or the supervisor was another one:
+// inbox.list has them.
+type InboxFollowed struct {
+	IDs      []string `json:"ids"`
+	Arrivals uint64   `json:"arrivals"`
+	Events   uint64   `json:"events"`
+	Missed   bool     `json:"missed,omitempty"`
+}
+
 // InboxShowParams names a message; the result is a MessageDetail.
 type InboxShowParams struct {
 	ID string `json:"id"`

@@ -35,6 +35,7 @@ const (
 	MethodInboxCancel  = "inbox.cancel"
 	MethodInboxDrop    = "inbox.drop"
 	MethodInboxPurge   = "inbox.purge"
+	MethodInboxFollow  = "inbox.follow"
 	MethodAwait        = "await"
 	MethodActorStart   = "actor.start"
 	MethodActorStop    = "actor.stop"

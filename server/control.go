@@ -126,6 +126,7 @@ var requests = map[string]request{
 	protocol.MethodInboxDrop:   on((*Control).inboxDrop),
 	protocol.MethodInboxPurge:  on((*Control).inboxPurge),
 	protocol.MethodInboxImport: on((*Control).inboxImport),
+	protocol.MethodInboxFollow: on((*Control).inboxFollow),
 	protocol.MethodSend:        on((*Control).send),
 	protocol.MethodSendBatch:   on((*Control).sendBatch),
 	protocol.MethodAwait:       on((*Control).await),

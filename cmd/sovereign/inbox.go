@@ -29,8 +29,8 @@ func newInbox(s *shared) *cobra.Command {
 		Short: "List messages, and look after them",
 		Long: `List the messages of every actor, or of one, in the order in which they were
 sent; with --last the newest, newest first. It works whether or not a supervisor
-runs. With --follow it goes on and
-shows each message again whenever something happens to it.`,
+runs. With --follow it goes on: it shows
+each message that is sent, at once, and again whenever something happens to it.`,
 		Example: `  sovereign inbox
   sovereign inbox resize --state DEAD
   sovereign inbox --last 10
@@ -181,40 +181,6 @@ func claimOf(m protocol.Message) string {
 	default:
 		return ""
 	}
-}
-
-// followInbox shows the page, and then each message to which something happens
-// and which the filters let pass.
-func (o inboxOptions) followInbox(ctx context.Context, io streams, conn *connection, actor string) error {
-	if err := conn.mustRun("follow an inbox"); err != nil {
-		return err
-	}
-	next, err := eventsOptions{shared: o.shared, lines: 0}.past(ctx, conn, nil)
-	if err != nil {
-		return err
-	}
-	page, err := o.list(ctx, io, conn, actor)
-	if err != nil {
-		return err
-	}
-	for _, m := range page.Messages {
-		if err := o.line(io.out, m); err != nil {
-			return err
-		}
-	}
-	return followEvents(ctx, conn, next, "", func(e protocol.Event) error {
-		if e.Message == "" {
-			return nil
-		}
-		var detail protocol.MessageDetail
-		if err := conn.call(ctx, protocol.MethodInboxShow, protocol.InboxShowParams{ID: e.Message}, &detail); err != nil {
-			return ignoreMissing(err)
-		}
-		if !o.wants(detail.Message, actor, time.Now()) {
-			return nil
-		}
-		return o.line(io.out, detail.Message)
-	})
 }
 
 // wants applies the filters of the list to one message.

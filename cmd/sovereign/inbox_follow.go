@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sovereign-run/sovereign/protocol"
+)
+
+// A follower shows messages as they arrive and change.
+type follower struct {
+	inboxOptions
+	streams streams
+	conn    *connection
+	actor   string
+	newest  uint64 // the greatest id that was shown, or looked at
+}
+
+// followInbox shows the page, and then each message that arrives, or to which something
+// happens, and which the filters let pass.
+func (o inboxOptions) followInbox(ctx context.Context, io streams, conn *connection, actor string) error {
+	if err := conn.mustRun("follow an inbox"); err != nil {
+		return err
+	}
+	f := follower{inboxOptions: o, streams: io, conn: conn, actor: actor}
+	var at protocol.InboxFollowed // before the page: what arrives meanwhile is shown twice rather than not at all
+	if err := conn.call(ctx, protocol.MethodInboxFollow, protocol.InboxFollowParams{}, &at); err != nil {
+		return err
+	}
+	page, err := o.list(ctx, io, conn, actor)
+	if err != nil {
+		return err
+	}
+	for _, m := range page.Messages {
+		if err := f.show(m); err != nil {
+			return err
+		}
+	}
+	for {
+		params := protocol.InboxFollowParams{Actor: actor, Arrivals: at.Arrivals, Events: at.Events, Wait: protocol.Duration(eventsWait)}
+		at = protocol.InboxFollowed{}
+		err := conn.call(ctx, protocol.MethodInboxFollow, params, &at)
+		if err == nil && at.Missed {
+			err = f.catchUp(ctx)
+		}
+		for i := 0; err == nil && i < len(at.IDs); i++ {
+			err = f.look(ctx, at.IDs[i])
+		}
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// look shows a message as it is now.
+func (f *follower) look(ctx context.Context, id string) error {
+	var detail protocol.MessageDetail
+	if err := f.conn.call(ctx, protocol.MethodInboxShow, protocol.InboxShowParams{ID: id}, &detail); err != nil {
+		return ignoreMissing(err)
+	}
+	f.saw(id)
+	if !f.wants(detail.Message, f.actor, time.Now()) {
+		return nil
+	}
+	return f.line(f.streams.out, detail.Message)
+}
+
+// catchUp shows what was sent since the newest message that was seen, after more have
+// arrived than the supervisor remembers.
+func (f *follower) catchUp(ctx context.Context) error {
+	fmt.Fprintln(f.streams.err, "more messages arrived than could be followed; listing those that were sent meanwhile")
+	f.after, f.limit = "", mostListed
+	if f.newest > 0 {
+		f.after = "m" + strconv.FormatUint(f.newest, 10)
+	}
+	for {
+		page, err := f.page(ctx, f.conn, f.actor)
+		if err != nil {
+			return err
+		}
+		for _, m := range page.Messages {
+			if err := f.show(m); err != nil {
+				return err
+			}
+		}
+		if f.after = page.Next; f.after == "" {
+			return nil
+		}
+	}
+}
+
+func (f *follower) show(m protocol.Message) error {
+	f.saw(m.ID)
+	return f.line(f.streams.out, m)
+}
+
+func (f *follower) saw(id string) {
+	if n, err := strconv.ParseUint(strings.TrimPrefix(id, "m"), 10, 64); err == nil {
+		f.newest = max(f.newest, n)
+	}
+}

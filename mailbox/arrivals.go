@@ -1,0 +1,83 @@
+package mailbox
+
+import (
+	"sync"
+	"time"
+)
+
+// arrivalRoom is how many arrivals are remembered for who follows them.
+const arrivalRoom = 4096
+
+// An Arrival is a message that has become visible to its recipient.
+type Arrival struct {
+	ID ID
+	To string
+}
+
+// arrivals remembers the messages that have become visible last, so that who follows a
+// mailbox is told of them: a send is no event, and writes none. Nothing is remembered
+// before somebody asks, so that a send costs a count where nobody follows.
+//
+// Arrivals are numbered from the time at which the box was opened, in microseconds:
+// what a follower of an earlier box holds is smaller than every number of this one, and
+// so known to be not of it.
+type arrivals struct {
+	mu      sync.Mutex    // guards what follows
+	first   uint64        // the number of the first that is remembered
+	next    uint64        // that the next one gets
+	ring    []Arrival     // number n lies at n % arrivalRoom; nil until somebody asks
+	changed chan struct{} // closed when there are more; nil while nobody waits
+}
+
+func newArrivals(opened time.Time) *arrivals {
+	at := uint64(max(1, opened.UnixMicro()))
+	return &arrivals{first: at, next: at}
+}
+
+// tell is called once it is durable that a message is visible.
+func (a *arrivals) tell(id ID, to string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.ring == nil {
+		a.first, a.next = a.first+1, a.next+1
+		return
+	}
+	a.ring[a.next%arrivalRoom] = Arrival{id, to}
+	a.next++
+	if a.next-a.first > arrivalRoom {
+		a.first = a.next - arrivalRoom
+	}
+	if a.changed != nil {
+		close(a.changed)
+		a.changed = nil
+	}
+}
+
+// Arrivals returns up to limit messages that have become visible to their recipients,
+// from number from on, in that order; the number to ask from next; and a channel that is
+// closed when there are more. From 0 there are none yet: it is where following begins.
+//
+// Few are remembered, and none before somebody has asked or in another box. Where some
+// of those asked for are forgotten, missed is true, and next leads on from now: List
+// finds them.
+func (b *Box) Arrivals(from uint64, limit int) (list []Arrival, next uint64, missed bool, more <-chan struct{}) {
+	a := b.arrivals
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.ring == nil {
+		a.ring = make([]Arrival, arrivalRoom)
+		a.first = a.next
+	}
+	if a.changed == nil {
+		a.changed = make(chan struct{})
+	}
+	missed = from != 0 && (from < a.first || from > a.next)
+	if from == 0 || missed {
+		return nil, a.next, missed, a.changed
+	}
+	for from < a.next && len(list) < limit {
+		list = append(list, a.ring[from%arrivalRoom])
+		from++
+	}
+	return list, from, false, a.changed
+}
