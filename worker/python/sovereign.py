@@ -50,7 +50,7 @@ from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NoReturn, Optional, Tuple, Type, TypeVar, Union
 
-__all__ = ["Message", "Outgoing", "Refused", "Task", "Worker"]
+__all__ = ["CallFailed", "Message", "Outgoing", "Refused", "Task", "Worker"]
 
 MAX_LINE = 8 << 20  # bytes, the newline not counted
 CLAIM_WAIT = 300.0  # seconds that one claim waits; a message is handed out as soon as there is one
@@ -80,6 +80,20 @@ class Refused(Exception):
         """The claim, or the lease under which it was made, is not current and never
         will be again."""
         return self.category in _FINAL
+
+
+class CallFailed(Exception):
+    """The message of a call did not complete: it is DEAD or PARKED, or `gone`: it was
+    removed before its end was seen. `failure` and `receipt` are those of its last
+    attempt that has ended, as the protocol has them, or None."""
+
+    def __init__(self, id: str, state: str, gone: bool, failure: Optional[Params], receipt: Optional[Params]) -> None:
+        super().__init__(id, state, gone, failure, receipt)
+        self.id, self.state, self.gone, self.failure, self.receipt = id, state, gone, failure, receipt
+
+    def __str__(self) -> str:
+        text = f"message {self.id} is {'gone' if self.gone else self.state}"
+        return text + (f" ({self.failure.get('category')}: {self.failure.get('reason')})" if self.failure else "")
 
 
 _FINAL = frozenset(["actor_lease_lost", "lease_expired", "lease_corrupt", "fencing_token_stale",
@@ -156,6 +170,7 @@ class Message(_Sender):
         self._worker = worker
         self._ref: Params = {"id": self.id, "token": self.token}
         self._settled = False
+        self._callers: set[queue.SimpleQueue[Optional[_Answer]]] = set()  # calls that wait within it
         self._fenced = False  # the supervisor itself has refused the claim
         remaining = _whole(d, "remaining_ms") / 1000
         now = time.monotonic()
@@ -199,6 +214,13 @@ class Message(_Sender):
         """Return while the claim is current, else raise. For the moment right before
         a step that cannot be taken back."""
         self._ask("check", {})
+
+    def call(self, to: str, body: Content = b"", *, timeout: Optional[Seconds] = None, subject: str = "",
+             headers: Optional[Mapping[str, str]] = None, key: str = "", key_ttl: Optional[Seconds] = None, delay: Seconds = 0,
+             priority: int = 0, group: str = "", ttl: Optional[Seconds] = None) -> bytes:
+        """Worker.call within the work on this message: it also ends, with the reason,
+        when the claim is lost."""
+        return self._worker._call(Outgoing(to, body, subject, headers or {}, key, key_ttl, delay, None, priority, group, ttl), timeout, self)
 
     def progress(self, text: str) -> None:
         """Record what is being done, for people, and renew the claim."""
@@ -348,6 +370,53 @@ class Worker(_Sender):
         and run do so by themselves."""
         self._channel.ask("ready", {})
         self._told = True
+
+    def call(self, to: str, body: Content = b"", *, timeout: Optional[Seconds] = None, subject: str = "",
+             headers: Optional[Mapping[str, str]] = None, key: str = "", key_ttl: Optional[Seconds] = None, delay: Seconds = 0,
+             priority: int = 0, group: str = "", ttl: Optional[Seconds] = None) -> bytes:
+        """Send a message and wait for its result. It always comes back: with the result;
+        with CallFailed, where the message is DEAD, PARKED or gone; with TimeoutError
+        after `timeout`; or with Refused, of the send or of a supervisor that stops.
+        The message goes on where nobody waits any longer.
+
+        It is sent at once, not with the completion of what is at hand. A handler that
+        may run again gives a key, such as one made of the id of its own message: then
+        the second run gets the first one's answer. An actor whose every slot calls the
+        actor itself waits until the timeout of its message."""
+        return self._call(Outgoing(to, body, subject, headers or {}, key, key_ttl, delay, None, priority, group, ttl), timeout, None)
+
+    def _call(self, out: Outgoing, timeout: Optional[Seconds], within: Optional[Message]) -> bytes:
+        limit = None if timeout is None else time.monotonic() + _seconds(timeout)
+        answers: queue.SimpleQueue[Optional[_Answer]] = queue.SimpleQueue()
+        if within is not None:
+            within._callers.add(answers)
+        try:
+            def ask(method: str, params: Params) -> Params:
+                if within is not None and within.lost is not None:
+                    raise within.lost
+                self._channel.post(method, params, answers.put)
+                answer = answers.get(timeout=None if limit is None else max(limit - time.monotonic(), 0))
+                if answer is None:  # the claim is lost
+                    assert within is not None and within.lost is not None
+                    raise within.lost
+                return answer.result()
+
+            sent = _text(ask("send", out.params()), "id")
+            try:
+                end = ask("await", {"id": sent})
+            except Refused as refused:
+                if refused.category != "message_missing":
+                    raise
+                raise CallFailed(sent, "", True, None, None) from None
+        except queue.Empty:
+            raise TimeoutError(f"no answer of {out.to} in time") from None
+        finally:
+            if within is not None:
+                within._callers.discard(answers)
+        if end.get("gone") is True or end.get("state") != "DONE":
+            failure, receipt = (_object(end[k]) if end.get(k) is not None else None for k in ("last_failure", "receipt"))
+            raise CallFailed(sent, _text(end, "state"), end.get("gone") is True, failure, receipt)
+        return _read(end["result"]) if end.get("result") is not None else b""
 
     def ping(self) -> None:
         """Give a sign of life for the watchdog, as every other request does."""
@@ -583,6 +652,8 @@ class Worker(_Sender):
         if message.lost is None:
             message.lost = why
         message.cancelled.set()
+        for caller in tuple(message._callers):
+            caller.put(None)
 
     def _stop(self, why: Refused) -> None:
         """Nothing that this process does counts any more."""
@@ -972,11 +1043,15 @@ def _clean(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def _duration(span: Seconds) -> str:
+def _seconds(span: Seconds) -> float:
     seconds = span.total_seconds() if isinstance(span, timedelta) else float(span)
     if not 0 <= seconds < 1e9:
         raise _bad(f"{span!r} is no duration")
-    return f"{seconds:.6f}s"
+    return seconds
+
+
+def _duration(span: Seconds) -> str:
+    return f"{_seconds(span):.6f}s"
 
 
 def _object(value: object) -> Params:

@@ -216,6 +216,72 @@ class Settles(Script):
         self.stop(end)
 
 
+class Calls(Script):
+    """A call comes back whatever happens."""
+
+    def called(self, end: object, timeout: Optional[float] = None) -> object:
+        got: List[bytes] = []
+        done = self.start(lambda: got.append(self.worker.call("resize", b"x", key="k", timeout=timeout)))
+        self.answer(self.want("send"), {"id": "m5"})
+        request = self.want("await")
+        self.assertEqual(request["id"], "m5")
+        if isinstance(end, str):
+            self.refuse(request, end)
+        elif end is not None:
+            self.answer(request, end)
+        raised = done.get(timeout=30)
+        return raised if raised is not None else got[0]
+
+    def test_the_result(self) -> None:
+        self.assertEqual(self.called({"id": "m5", "state": "DONE", "result": {"base64": "/w=="}}), b"\xff")
+
+    def test_no_result(self) -> None:
+        self.assertEqual(self.called({"id": "m5", "state": "DONE"}), b"")
+
+    def test_the_failure(self) -> None:
+        failed = self.called({"id": "m5", "state": "DEAD", "last_failure": {"category": "bad_message", "reason": "no"}, "receipt": {"attempt": 2}})
+        assert isinstance(failed, sovereign.CallFailed) and failed.receipt
+        self.assertEqual((failed.state, failed.gone, failed.receipt["attempt"], str(failed)), ("DEAD", False, 2, "message m5 is DEAD (bad_message: no)"))
+
+    def test_gone_with_its_last_receipt(self) -> None:
+        gone = self.called({"id": "m5", "state": "NEW", "gone": True, "receipt": {"attempt": 1}})
+        assert isinstance(gone, sovereign.CallFailed)
+        self.assertEqual((gone.gone, gone.receipt), (True, {"attempt": 1}))
+
+    def test_gone_before_it_waits(self) -> None:
+        gone = self.called("message_missing")
+        assert isinstance(gone, sovereign.CallFailed)
+        self.assertTrue(gone.gone)
+
+    def test_a_refusal(self) -> None:
+        self.assertIsInstance(self.called("unavailable"), Refused)
+
+    def test_time_is_up(self) -> None:
+        self.assertIsInstance(self.called(None, timeout=0.2), TimeoutError)
+
+    def test_the_supervisor_is_gone(self) -> None:
+        done = self.start(lambda: self.worker.call("resize"))
+        self.want("send")
+        self.sock.shutdown(socket.SHUT_RDWR)
+        self.assertIsInstance(done.get(timeout=30), Refused)
+
+    def test_ends_with_its_claim(self) -> None:
+        raised: queue.Queue[BaseException] = queue.Queue()
+
+        def body(m: Message) -> None:
+            try:
+                m.call("resize")
+            except Refused as refused:
+                raised.put(refused)
+                raise
+        self.loop(body)
+        self.begin(delivery(1))
+        self.answer(self.want("send"), {"id": "m5"})
+        self.want("await")
+        self.notify("claim_lost", id="m1", token=1, reason="cancelled")
+        self.assertEqual(str(raised.get(timeout=30)), "the claim of message m1 is lost (lease_expired): cancelled")
+
+
 class Texts(Script):
     """What is not UTF-8 does not leave the worker: written otherwise two keys that differ
     could become one."""

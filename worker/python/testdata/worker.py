@@ -58,6 +58,8 @@ def work(message: Message) -> None:
         message.complete("held all the time")
     elif command == "copy":
         message.send("next", message.body)
+    elif command == "call":
+        message.complete(message.call("task", message.body, key=message.id, timeout=60))
     elif command == "fail":
         raise ValueError("as it should")
     else:
