@@ -250,7 +250,7 @@ func TestReload_BackBeforeItHasGone(t *testing.T) {
 	w.await(second)
 }
 
-// A reload that brings back, as it was or as another, a worker or a slot that was to go
+// J7: a reload that brings back, as it was or as another, a worker or a slot that was to go
 // does not cut short what it was told to finish: stop.timeout, which is nothing here, is
 // for those who were asked to end. A start by a person does neither. Have adopt restart
 // what is drained, and this fails.

@@ -60,7 +60,7 @@ func (f *fleetRun) signalled(sig syscall.Signal, after time.Duration) error {
 	return err
 }
 
-// A stop that comes at any moment of an upgrade is honoured, by the program that is there
+// C3: a stop that comes at any moment of an upgrade is honoured, by the program that is there
 // or by the one that comes: everything ends in order, and nothing is left. Have leave
 // hand over no signals, and this fails now and then. In the few milliseconds in which the
 // one that comes is only being loaded it ends that at once, and nothing is left either.
