@@ -70,6 +70,7 @@ func TestService(t *testing.T) {
 		{"StatusFollows", s.status},
 		{"Reload", s.reload},
 		{"ReloadThatIsRefused", s.reloadRefused},
+		{"Upgrade", s.upgrade},
 		{"SIGKILLOfTheMainProcess", s.killed},
 		{"WatchdogKillsAHungSupervisor", s.hung},
 		{"Stop", s.stop},
@@ -144,7 +145,7 @@ func (s *supervised) restarted(t *testing.T, main string, before []string) {
 		t.Errorf("processes %q of the life before are left", left)
 	}
 	if got := s.show("StatusText"); got != "3 actors up" {
-		t.Errorf("status %q", got)
+		t.Errorf("status %q\n%s", got, s.run("journalctl", "--no-pager", "-n", "40", "-u", unitName))
 	}
 	s.run(program, "--data", "/var/lib/jobs", "verify") // exits 1 where anything is damaged
 }
@@ -238,6 +239,39 @@ func (s *supervised) reloadRefused(t *testing.T) {
 		t.Errorf("%s, the supervisor was %s and is %s", state, main, s.show("MainPID"))
 	}
 	s.run("sed", "-i", "/wrong:/d", config)
+}
+
+// Another program takes the supervisor's place: to systemd it is the same main process,
+// which says RELOADING and READY and goes on feeding the watchdog; its children are the
+// same, and so is the service after a second one.
+func (s *supervised) upgrade(t *testing.T) {
+	main, before := s.show("MainPID"), s.pids()
+	began := s.show("ActiveEnterTimestampMonotonic")
+	next := program + "-next"
+	s.run("cp", program, next)
+	for _, to := range []string{next, program} {
+		s.run(program, "--data", "/var/lib/jobs", "upgrade", "--binary", to)
+		if got := s.run("readlink", "/proc/"+main+"/exe"); got != to {
+			t.Errorf("%s runs, want %s", got, to)
+		}
+		s.eventually("active after the upgrade", func() bool {
+			return s.show("ActiveState") == "active" && s.show("SubState") == "running" && s.show("StatusText") == "3 actors up"
+		})
+		if got := s.show("MainPID"); got != main {
+			t.Errorf("the main process was %s and is %s", main, got)
+		}
+		if got := s.alive(before); len(got) != len(before) {
+			t.Errorf("of the processes %q there are %q", before, got)
+		}
+	}
+	upgraded := time.Now()
+	s.eventually("the watchdog's time is over", func() bool { return time.Since(upgraded) > watchdog+watchdog/4 })
+	if got := s.show("MainPID"); got != main || s.show("ActiveEnterTimestampMonotonic") != began || s.show("NRestarts") != "0" {
+		t.Errorf("the service was started anew: %s, then %s", main, got)
+	}
+	if got := s.run("cat", "/proc/"+s.pidOf("slow")+"/cgroup"); !strings.Contains(got, "/system.slice/"+unitName+"/sovereign-") {
+		t.Errorf("a child is in %s", got)
+	}
 }
 
 // A killed supervisor is started again, its children of before are gone, and what was
