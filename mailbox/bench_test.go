@@ -2,6 +2,7 @@ package mailbox_test
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"strings"
 	"sync"
@@ -114,7 +115,7 @@ func BenchmarkLoad(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if err := box.Load(ctx); err != nil {
+		if err := errors.Join(box.Load(ctx), box.ReadAll(ctx)); err != nil {
 			b.Fatal(err)
 		}
 		runtime.GC()

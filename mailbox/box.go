@@ -12,11 +12,14 @@ import (
 	"github.com/sovereign-run/sovereign/store"
 )
 
-// Options of a Box; zero values are the real clock, real chance and no log.
+// Options of a Box; zero values are the real clock, real chance, no log, and blocks of
+// a thousand messages.
 type Options struct {
 	Wall   func() time.Time // the wall clock, for due times and for people; nil = time.Now
 	Random func() float64   // jitter, from 0 to 1; nil = math/rand/v2
 	Log    *slog.Logger     // nil = discard
+
+	BlockBits uint8 // the last bits of an id that its block leaves out, see block.go; 0 = 10
 }
 
 // A Box is the mailbox of one store. Its methods may be called from any
@@ -42,6 +45,10 @@ type Box struct {
 	trimmed   map[trimKey]trimmed // of the goroutine that looks after retention
 	lapses    *alarm              // NEW messages whose time to live is over
 	bounds    listBounds
+	stale     stale // marks of blocks in which nothing is left
+
+	reading sync.Mutex // held by who reads a block into the index; guards found
+	found   []readied  // room for what is in it
 
 	stepped chan struct{} // the wall clock was set; holds one
 
@@ -54,7 +61,7 @@ type Box struct {
 // and administer. Load builds them. Close it before the store.
 func Open(ctx context.Context, st store.Store, leases *fence.Leases, o Options) (*Box, error) {
 	b := &Box{store: st, leases: leases, wall: o.Wall, random: o.Random, log: o.Log,
-		index: newIndex(leases.Need), actors: newActors(), ends: newEnds(), busy: newInFlight(), grants: newGrants(), rest: newLeftovers(), retention: newAlarm(), trimmed: map[trimKey]trimmed{}, lapses: newAlarm(), stepped: make(chan struct{}, 1), bounds: ordinaryBounds}
+		index: newIndex(leases.Need, o.BlockBits), actors: newActors(), ends: newEnds(), busy: newInFlight(), grants: newGrants(), rest: newLeftovers(), retention: newAlarm(), trimmed: map[trimKey]trimmed{}, lapses: newAlarm(), stepped: make(chan struct{}, 1), bounds: ordinaryBounds, stale: stale{alarm: newAlarm()}}
 	if b.wall == nil {
 		b.wall = time.Now
 	}
@@ -115,11 +122,13 @@ func (b *Box) tellOverdue(c expiredClaim) {
 	}
 }
 
-// Load builds the index from the open records and finishes what a crash left
-// half visible. It is needed before claims and waits; its cost grows with the
-// messages that have not ended. Damaged records are left where they are,
-// logged, and reported by Verify; the rest is served. Called again it does
-// nothing.
+// Load finishes what a crash left half visible and builds the index: of the claims on
+// record, and of where to look for the messages that wait. Those are read, a block at
+// a time, when claims get to them. It is needed before claims and waits; its cost grows
+// with what is claimed, and by a thousandth with what waits. A store that was written
+// before there were blocks is read as a whole, once. Damaged records are left where they
+// are, logged where they are met, and reported by Verify; the rest is served. Called
+// again it does nothing.
 func (b *Box) Load(ctx context.Context) error {
 	x := b.index
 	if x.isLoaded() {
@@ -128,45 +137,14 @@ func (b *Box) Load(ctx context.Context) error {
 	if err := b.finishPending(ctx); err != nil {
 		return err
 	}
-	now := b.wall()
+	if err := b.markBlocks(ctx); err != nil {
+		return err
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	// A million messages are read in here: one record serves for all, and the name of
-	// the last one's recipient, for the next, which often has the same.
-	var rec record
-	var last string
-	name := func(to []byte) string {
-		if string(to) != last {
-			last = b.actors.name(to)
-		}
-		return last
-	}
 	err := b.store.View(ctx, func(r store.Reader) error {
-		for _, a := range b.actors.all() {
-			x.queue(a.Name).reserve(r.Sum(countKey(a.Name, New)))
-		}
-		r.Scan([]byte{spaceOpen}, nil, func(k, v []byte) bool {
-			id, ok := parseIDKey(k)
-			if !ok {
-				b.log.Error("unreadable key left alone", "key", k)
-				return true
-			}
-			if err := rec.decode(id, v, name); err != nil {
-				b.log.Error("unreadable message left alone", "msg", id.String(), "err", err)
-				return true
-			}
-			switch rec.state {
-			case New:
-				if rec.group != "" {
-					return true // of those only the first of a group
-				}
-				x.pushLocked(rec.to, id, rec.priority, rec.dueAt, now)
-			case Claimed:
-				x.holdLocked(id, rec.hold())
-			}
-			return true
-		})
-		b.loadGroups(r, func(rec *record) { x.pushLocked(rec.to, rec.id, rec.priority, rec.dueAt, now) })
+		b.scanClaims(r, func(rec *record) { x.holdLocked(rec.id, rec.hold()) })
+		b.loadBlocks(r)
 		return nil
 	})
 	if err != nil {
@@ -207,6 +185,9 @@ func (b *Box) Run(ctx context.Context) error {
 	})
 	keeper.Go(func() {
 		b.lapses.watch(ctx, b.wall, 0, b.logging("messages whose time to live is over not ended", b.lapseDue))
+	})
+	keeper.Go(func() {
+		b.stale.alarm.watch(ctx, b.wall, 0, b.logging("marks of blocks not removed", b.tidyBlocks))
 	})
 	for {
 		next, changed := b.index.popDue(b.wall())

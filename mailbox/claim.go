@@ -140,8 +140,15 @@ type requestKey struct {
 func (b *Box) ready(ctx context.Context, actor string, want int, wait bool, idle func() (context.Context, error)) ([]ID, error) {
 	var out []ID
 	for {
-		id, _, ok, again := b.index.take(actor, wait && len(out) == 0)
+		id, ok, again, unread := b.index.take(actor, wait && len(out) == 0)
 		switch {
+		case unread != nil:
+			if err := b.readBlock(ctx, *unread); err != nil && len(out) == 0 {
+				return nil, err
+			} else if err != nil {
+				return out, nil
+			}
+			continue
 		case ok:
 			if out = append(out, id); len(out) == want {
 				return out, nil
@@ -404,6 +411,7 @@ func (b *Box) grantTx(tx store.Tx, rec *record, h fence.Holder, request string, 
 	tx.Add(countKey(rec.to, rec.state), -1)
 	rec.state = Claimed
 	tx.Put(rec.key(), rec.encode())
+	b.markClaimTx(tx, rec)
 	tx.Add(countKey(rec.to, Claimed), 1)
 }
 

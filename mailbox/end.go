@@ -189,6 +189,9 @@ func (b *Box) restateTx(tx store.Tx, rec *record, to State, at time.Time) {
 	newKey := rec.key()
 	if newKey[0] != oldKey[0] {
 		tx.Delete(oldKey)
+		if rec.open() {
+			b.markOpenTx(tx, rec)
+		}
 	}
 	tx.Put(newKey, rec.encode())
 	tx.Add(countKey(rec.to, from), -1)
@@ -208,6 +211,7 @@ func (b *Box) fold(e ending) {
 	b.pushAll(e.ready)
 	b.lapses.set(e.lapsesAt)
 	if e.state != New {
+		b.stale.ends()
 		b.ends.tell(e.ref.ID)
 		b.retention.set(e.purgeAt)
 		if tally.kept() {

@@ -1,6 +1,12 @@
 package mailbox
 
-import "context"
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/sovereign-run/sovereign/store"
+)
 
 // PopDue makes ready what is due, as Run does at the due time.
 func (b *Box) PopDue() { b.index.popDue(b.wall()) }
@@ -56,3 +62,59 @@ func (b *Box) FinishRest(ctx context.Context) (left bool, added <-chan struct{})
 // BoundLists has a list read so many records at a time, and its pages end after so
 // many such steps.
 func (b *Box) BoundLists(records, steps int) { b.bounds.records, b.bounds.steps = records, steps }
+
+// SpaceBlock is the key space of the marks of blocks.
+const SpaceBlock = spaceBlock
+
+// Unread returns how many blocks have not been read into the index.
+func (b *Box) Unread() int {
+	b.index.mu.Lock()
+	defer b.index.mu.Unlock()
+	return len(b.index.unread)
+}
+
+// ReadAll reads all blocks into the index.
+func (b *Box) ReadAll(ctx context.Context) error {
+	b.index.mu.Lock()
+	var all []block
+	for k := range b.index.unread {
+		all = append(all, k)
+	}
+	b.index.mu.Unlock()
+	for _, k := range all {
+		if err := b.readBlock(ctx, k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// InOrder returns the messages of an actor that can be claimed, in the order in which
+// they are to be: as all open records say, without the index.
+func (b *Box) InOrder(ctx context.Context, actor string) (ids []ID, err error) {
+	if b.policy(actor).heldBack() {
+		return nil, nil
+	}
+	now := b.wall()
+	var ready []*record
+	err = b.store.View(ctx, func(r store.Reader) error {
+		ready = nil
+		r.Scan([]byte{spaceOpen}, nil, func(k, v []byte) bool {
+			id, _ := parseIDKey(k)
+			rec, err := decodeRecord(id, v, nil)
+			if err == nil && rec.to == actor && rec.state == New && b.waitsTx(r, rec, now) == nil {
+				ready = append(ready, rec)
+			}
+			return true
+		})
+		return nil
+	})
+	slices.SortFunc(ready, func(a, b *record) int { return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.id, b.id)) })
+	for _, rec := range ready {
+		ids = append(ids, rec.id)
+	}
+	return ids, err
+}
+
+// Unmark looks at so many marks of blocks, and removes those that stand for nothing.
+func (b *Box) Unmark(ctx context.Context, most int) error { return b.unmark(ctx, most) }

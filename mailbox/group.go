@@ -90,23 +90,3 @@ func (b *Box) regroupTx(tx store.Tx, rec *record, from, to State, move func()) *
 	}
 	return now
 }
-
-// loadGroups pushes the claimable message of each group into the index.
-func (b *Box) loadGroups(r store.Reader, push func(*record)) {
-	for from := []byte{spaceGroup}; from != nil; {
-		var next []byte
-		r.Scan(from, nil, func(k, _ []byte) bool {
-			actor, group, _, ok := parseGroupKey(k)
-			if !ok {
-				b.log.Error("unreadable key left alone", "key", k)
-				return true
-			}
-			if rec := b.claimableTx(r, actor, group); rec != nil {
-				push(rec)
-			}
-			next = after(groupKey(actor, group))
-			return false
-		})
-		from = next
-	}
-}

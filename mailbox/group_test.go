@@ -251,6 +251,9 @@ func TestGroup_FollowersAreNotInTheIndex(t *testing.T) {
 		t.Fatalf("%d entries for two groups", n)
 	}
 	h.Reopen(t)
+	if err := h.Box.ReadAll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	if n := h.Box.ReadyEntries(); n != 2 {
 		t.Fatalf("%d entries for two groups after a restart", n)
 	}

@@ -19,6 +19,9 @@ type index struct {
 	mu     sync.Mutex // guards everything below
 	loaded bool
 	queues map[string]*queue
+	unread map[block]struct{} // blocks on disk of which nothing is in queues and due
+	bits   uint8              // of an id, that its block leaves out
+	reads  *reading           // the one of them that is being read, nil = none
 
 	due      heap[dueEntry]             // NEW messages that wait for their time
 	dueWake  chan struct{}              // closed and replaced when the earliest due time changes
@@ -39,15 +42,16 @@ type queue struct {
 	paused  bool
 }
 
-// A level is the ready messages of one priority: a min-heap of ids.
+// A level is the ready messages of one priority: a min-heap of ids, and the blocks in
+// which there may be more. A block that has been read meanwhile counts for nothing.
 type level struct {
 	priority int
 	ids      heap[ID]
+	blocks   []block // ascending
 }
 
-// newLevel has room for so many messages at first.
-func newLevel(priority, room int) level {
-	return level{priority: priority, ids: heap[ID]{all: make([]ID, 0, room), before: func(a, b ID) bool { return a < b }}}
+func newLevel(priority int) level {
+	return level{priority: priority, ids: heap[ID]{before: func(a, b ID) bool { return a < b }}}
 }
 
 // A hold is a claim as the index remembers it.
@@ -81,8 +85,11 @@ func (h *hold) wakeAt() fence.Instant {
 	return at
 }
 
-func newIndex(need func() (done func())) *index {
-	return &index{need: need, queues: map[string]*queue{}, holds: map[ID]*hold{}, byHolder: map[fence.Process]*hold{}, withheld: map[fence.Process]struct{}{},
+func newIndex(need func() (done func()), bits uint8) *index {
+	if bits == 0 {
+		bits = blockBits
+	}
+	return &index{need: need, bits: bits, unread: map[block]struct{}{}, queues: map[string]*queue{}, holds: map[ID]*hold{}, byHolder: map[fence.Process]*hold{}, withheld: map[fence.Process]struct{}{},
 		due: heap[dueEntry]{before: dueEntry.before}, dueWake: make(chan struct{}),
 		// A hold knows its place, so that an ended claim leaves nothing behind.
 		exp:     heap[*hold]{before: func(a, b *hold) bool { return a.at < b.at }, moved: func(h *hold, place int) { h.place = place }},
@@ -111,7 +118,7 @@ func (x *index) push(actor string, id ID, priority int, dueAt, now time.Time) {
 	if !x.loaded {
 		return
 	}
-	x.pushLocked(actor, id, priority, dueAt, now)
+	x.pushRead(readied{actor, id, priority, dueAt}, now)
 }
 
 func (x *index) pushLocked(actor string, id ID, priority int, dueAt, now time.Time) {
@@ -129,22 +136,17 @@ func (x *index) pushLocked(actor string, id ID, priority int, dueAt, now time.Ti
 
 // add makes a message ready and wakes one who waits.
 func (q *queue) add(id ID, priority int) {
-	i, found := slices.BinarySearchFunc(q.levels, priority, func(l level, p int) int { return p - l.priority })
-	if !found {
-		q.levels = slices.Insert(q.levels, i, newLevel(priority, 0))
-	}
-	q.levels[i].ids.push(id)
+	q.level(priority).ids.push(id)
 	q.wake()
 }
 
-// reserve makes room for so many messages, of the priority that most have, so that
-// they are not moved over and over while they come, and take no more memory than
-// they need.
-func (q *queue) reserve(n int64) {
-	const most = 1 << 24
-	if n > 0 && len(q.levels) == 0 {
-		q.levels = []level{newLevel(0, int(min(n, most)))}
+// level is the level of a priority. It is valid until the next call.
+func (q *queue) level(priority int) *level {
+	i, found := slices.BinarySearchFunc(q.levels, priority, func(l level, p int) int { return p - l.priority })
+	if !found {
+		q.levels = slices.Insert(q.levels, i, newLevel(priority))
 	}
+	return &q.levels[i]
 }
 
 // wake tells the first who waits to look again, if there is something to see.
@@ -159,7 +161,7 @@ func (q *queue) wake() {
 
 func (q *queue) empty() bool {
 	for i := range q.levels {
-		if len(q.levels[i].ids.all) > 0 {
+		if len(q.levels[i].ids.all) > 0 || len(q.levels[i].blocks) > 0 {
 			return false
 		}
 	}
@@ -167,16 +169,22 @@ func (q *queue) empty() bool {
 }
 
 // take removes the first ready message of an actor: highest priority, then send
-// order. Where there is none it returns a channel that is closed when it is
-// worth looking again; leave must be called with a channel no longer waited on.
-func (x *index) take(actor string, wait bool) (id ID, priority int, ok bool, again chan struct{}) {
+// order. Where that may lie in a block that has not been read, it returns that
+// block, which is to be read first. Where there is none it returns a
+// channel that is closed when it is worth looking again; leave must be called with a
+// channel no longer waited on.
+func (x *index) take(actor string, wait bool) (id ID, ok bool, again chan struct{}, unread *block) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	q := x.queue(actor)
 	if !q.paused {
 		for i := range q.levels {
-			if len(q.levels[i].ids.all) > 0 {
-				return q.levels[i].ids.pop(), q.levels[i].priority, true, nil
+			l := &q.levels[i]
+			if k, ok := x.before(l); ok {
+				return 0, false, nil, &k
+			}
+			if len(l.ids.all) > 0 {
+				return l.ids.pop(), true, nil, nil
 			}
 		}
 	}
@@ -184,7 +192,7 @@ func (x *index) take(actor string, wait bool) (id ID, priority int, ok bool, aga
 		again = make(chan struct{})
 		q.waiting = append(q.waiting, again)
 	}
-	return 0, 0, false, again
+	return 0, false, again, nil
 }
 
 // leave withdraws a channel got from take. If it had been woken, the next one

@@ -8,10 +8,10 @@ import (
 // A worker that was woken and goes away before it looks hands the message on: no
 // message waits beside an idle worker. Remove q.wake from leave and this fails.
 func TestIndex_LeaveHandsOn(t *testing.T) {
-	x := newIndex(func() func() { return func() {} })
+	x := newIndex(func() func() { return func() {} }, 0)
 	x.loaded = true
-	_, _, _, first := x.take("work", true)
-	_, _, _, second := x.take("work", true)
+	_, _, first, _ := x.take("work", true)
+	_, _, second, _ := x.take("work", true)
 	x.push("work", 1, 0, time.Time{}, time.Now())
 	select {
 	case <-first:

@@ -25,6 +25,7 @@ const (
 	spacePending = 'p' // p PARENT TOKEN              → staged sends still to be made visible or removed
 	spaceReceipt = 'r' // r ID ATTEMPT                → receipt
 	spaceStaged  = 's' // s PARENT TOKEN ID           → nothing: the staged sends of a claim
+	spaceBlock   = 'q' // q 0 BLOCK, q ACTOR 0 PRIORITY BLOCK → nothing: what may lie in a block; q: the size of blocks
 	spaceClosed  = 'z' // z ID                        → record: DONE, DEAD, PARKED
 	spaceCount   = 'n' // n ACTOR 0 STATE             → counter
 )

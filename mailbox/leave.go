@@ -111,7 +111,7 @@ func (b *Box) Withhold(p fence.Process) { b.index.withhold(p) }
 // Held returns the claims that process p holds, by message id.
 func (b *Box) Held(p fence.Process) []Ref { return b.index.heldBy(p, "") }
 
-// heldBy is Held; without the index it reads the open records.
+// heldBy is Held; without the index it reads the claims on record.
 func (b *Box) heldBy(ctx context.Context, h fence.Holder) ([]Ref, error) {
 	if b.index.isLoaded() {
 		return b.index.heldBy(h.Process, ""), nil
@@ -140,26 +140,16 @@ type OpenClaim struct {
 }
 
 // Claims returns every attempt on record that has not ended, by message id. It
-// reads the open records.
+// reads the records of the blocks that have some.
 func (b *Box) Claims(ctx context.Context) ([]OpenClaim, error) {
 	var out []OpenClaim
 	err := b.store.View(ctx, func(r store.Reader) error {
 		out = out[:0]
 		now := b.leases.Now()
-		r.Scan([]byte{spaceOpen}, nil, func(k, v []byte) bool {
-			id, ok := parseIDKey(k)
-			if !ok || len(v) < 2 || State(v[1]) != Claimed {
-				return true
-			}
-			rec, err := decodeRecord(id, v, b.actors.name)
-			if err != nil {
-				b.log.Error("unreadable message left alone", "msg", id.String(), "err", err)
-				return true
-			}
+		b.scanClaims(r, func(rec *record) {
 			live, err := b.liveTx(r, rec, now)
 			out = append(out, OpenClaim{Ref: rec.ref(), Holder: rec.holder(), Attempt: rec.attempt,
 				ExpiresAt: rec.claim.expiresAt, Auto: rec.claim.auto, Live: live && err == nil})
-			return true
 		})
 		return nil
 	})

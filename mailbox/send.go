@@ -196,6 +196,7 @@ func (b *Box) sendTx(tx store.Tx, d *draft, s State, parent Ref) (Sent, error) {
 		group: d.content.group, lapsesAt: d.lapsesAt}
 	sent := Sent{ID: rec.id}
 	tx.Put(rec.key(), rec.encode())
+	b.markOpenTx(tx, rec)
 	tx.Put(idKey(spaceContent, rec.id), d.encoded)
 	tx.Add(countKey(d.to, s), 1)
 	switch {

@@ -99,7 +99,12 @@ func (b *Box) Tallies() map[string]Tally {
 // those was sent. Messages that wait for their time are not ready. Without Load
 // it is empty. It reads one record for each actor.
 func (b *Box) Oldest(ctx context.Context) (sent map[string]time.Time, err error) {
-	first := b.index.oldest()
+	first, unread := b.index.oldest()
+	for ; unread != nil; first, unread = b.index.oldest() {
+		if err := b.readBlock(ctx, *unread); err != nil {
+			return nil, err
+		}
+	}
 	err = b.store.View(ctx, func(r store.Reader) error {
 		sent = map[string]time.Time{}
 		for actor, id := range first {
@@ -117,13 +122,18 @@ func (b *Box) Oldest(ctx context.Context) (sent map[string]time.Time, err error)
 	return sent, err
 }
 
-// oldest returns the smallest id that is ready, for each actor that has one.
-func (x *index) oldest() map[string]ID {
+// oldest returns the smallest id that is ready, for each actor that has one; or a block
+// that is to be read first.
+func (x *index) oldest() (ids map[string]ID, unread *block) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	first := map[string]ID{}
 	for actor, q := range x.queues {
-		for _, l := range q.levels {
+		for i := range q.levels {
+			l := &q.levels[i]
+			if k, ok := x.before(l); ok {
+				return nil, &k
+			}
 			if len(l.ids.all) == 0 {
 				continue
 			}
@@ -132,5 +142,5 @@ func (x *index) oldest() map[string]ID {
 			}
 		}
 	}
-	return first
+	return first, nil
 }

@@ -32,7 +32,7 @@ func (b *Box) Verify(ctx context.Context, found func(Problem)) (messages int64, 
 		check func(r store.Reader, k, val []byte)
 	}{
 		{spaceOpen, v.open}, {spaceClosed, v.closed}, {spaceContent, v.content}, {spaceReceipt, v.receipt}, {spaceResult, v.result},
-		{spaceStaged, v.staged}, {spacePurge, v.purge}, {spaceLapse, v.lapse}, {spaceGroup, v.group}, {spaceKey, v.key},
+		{spaceStaged, v.staged}, {spacePurge, v.purge}, {spaceLapse, v.lapse}, {spaceGroup, v.group}, {spaceBlock, v.block}, {spaceKey, v.key},
 		{spaceActor, v.actor}, {spaceEvent, v.event},
 	} {
 		if err := v.scan(ctx, s.space, s.check); err != nil {
@@ -125,6 +125,7 @@ func (v *verifier) indexed(r store.Reader, rec *record) {
 	if rec.state == New && !rec.lapsesAt.IsZero() && r.Get(lapseKey(rec.lapsesAt, rec.id)) == nil {
 		v.problem(rec.id.String(), "its time to live is over at %s and the index does not say so", rec.lapsesAt.Format(time.RFC3339))
 	}
+	v.blocks(r, rec)
 	if rec.group == "" || rec.state != New && rec.state != Claimed {
 		return
 	}
@@ -133,6 +134,20 @@ func (v *verifier) indexed(r store.Reader, rec *record) {
 	}
 	if running, _ := v.box.groupTx(r, rec.to, rec.group); rec.state == Claimed && running != rec.id {
 		v.problem(rec.id.String(), "it is CLAIMED, and another one of its group too")
+	}
+}
+
+// blocks checks that the block of an open message is marked for it, and for its claim.
+func (v *verifier) blocks(r store.Reader, rec *record) {
+	if !rec.open() || !v.box.marked(r) {
+		return // nobody has opened this store yet who needs marks
+	}
+	k := v.box.blockOf(rec.id)
+	if r.Get(openMark(rec.to, rec.priority, k)) == nil {
+		v.problem(rec.id.String(), "it is %s, and its block is not marked as one with such messages of %s", rec.state, rec.to)
+	}
+	if rec.state == Claimed && r.Get(claimsMark(k)) == nil {
+		v.problem(rec.id.String(), "it is CLAIMED, and its block is not marked as one with claims")
 	}
 }
 
@@ -241,6 +256,13 @@ func (v *verifier) group(r store.Reader, k, val []byte) {
 		return rec.to == to && rec.group == group && (rec.state == Claimed || !running && rec.state == New)
 	}) {
 		v.problem(id.String(), "the index says that it is of the group %q of %s, its record does not", group, to)
+	}
+}
+
+// block checks that a mark can be read. One that stands for no message is no damage.
+func (v *verifier) block(_ store.Reader, k, _ []byte) {
+	if _, ok := parseMark(k, v.box.actors.name); !ok && len(k) > 1 {
+		v.unreadableKey(k)
 	}
 }
 

@@ -3,8 +3,10 @@ package recovery_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -93,16 +95,23 @@ func TestReconcile(t *testing.T) {
 // P5: on an empty store a pass leaves everything as it is.
 func TestReconcile_EmptyStore(t *testing.T) {
 	h := mailboxtest.Open(t)
+	keys := func() (all []string) {
+		_ = h.Store.View(context.Background(), func(r store.Reader) error {
+			for space := range 256 {
+				r.Scan([]byte{byte(space)}, nil, func(k, v []byte) bool { all = append(all, fmt.Sprintf("%q: %q", k, v)); return true })
+			}
+			return nil
+		})
+		return all
+	}
+	before := keys()
 	out, err := recovery.New(h.Box, recovery.NewWorkspaces(h.Dir), nil).Reconcile(t.Context())
 	if err != nil || !out.Empty() {
 		t.Fatalf("%+v, %v", out, err)
 	}
-	_ = h.Store.View(context.Background(), func(r store.Reader) error {
-		for space := range 256 {
-			r.Scan([]byte{byte(space)}, nil, func(k, _ []byte) bool { t.Errorf("key %q", k); return true })
-		}
-		return nil
-	})
+	if now := keys(); !slices.Equal(now, before) {
+		t.Errorf("%q, before it %q", now, before)
+	}
 }
 
 // P4.5, P4.8: before the first pass nothing is swept: who holds an expired claim may be a

@@ -38,7 +38,7 @@ type House struct {
 
 	Wrap    func(store.Store) store.Store // given before Open; nil = the store itself
 	Options bolt.Options                  // Monotonic is the House's own
-	Mailbox mailbox.Options               // Wall and Random are the House's own unless given
+	Mailbox mailbox.Options               // Wall, Random and BlockBits are the House's own unless given
 
 	mu   sync.Mutex // guards the clocks
 	wall time.Time
@@ -114,6 +114,9 @@ func (h *House) Open() error {
 	}
 	if options.Random == nil {
 		options.Random = func() float64 { return 0.5 } // no jitter
+	}
+	if options.BlockBits == 0 {
+		options.BlockBits = 2 // few messages are many blocks, so that an index is read in many steps
 	}
 	h.Box, err = mailbox.Open(context.Background(), h.Store, h.Leases, options)
 	if err == nil {

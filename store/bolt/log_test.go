@@ -612,7 +612,7 @@ func TestOpen_TakesOverASchemaWithoutALog(t *testing.T) {
 		}
 		closeStore(t, db)
 	}
-	if was := schema(func(b []byte) []byte { return b }); was != 2 {
+	if was := schema(func(b []byte) []byte { return b }); was != bolt.Schema {
 		t.Errorf("schema %d after it was opened", was)
 	}
 }
