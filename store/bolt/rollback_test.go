@@ -204,7 +204,7 @@ func TestOpen_RefusesNewerSchema(t *testing.T) {
 	}
 	if err := d.Update(func(tx *bbolt.Tx) error {
 		b := bytes.Clone(tx.Bucket([]byte("meta")).Get([]byte("state")))
-		binary.BigEndian.PutUint32(b, 3)
+		binary.BigEndian.PutUint32(b, bolt.Schema+1)
 		b = append(b[:len(b)-4], "a field of the future"...)
 		b = binary.BigEndian.AppendUint32(b, crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)))
 		return tx.Bucket([]byte("meta")).Put([]byte("state"), b)
