@@ -362,4 +362,8 @@ func TestSDK_UnderARealSupervisor(t *testing.T) {
 		f.want(f.ended(later), "DONE LATER 2: deferred, completed")
 		f.want(strings.Join(f.visible()[before:], ","), "größer,later")
 	})
+	// A call brings the result of another actor's work.
+	each("call", func(f fleet) {
+		f.want(f.do("asked", "send", "steady", "-", "--subject", "call", "--wait"), "ASKED 1")
+	})
 }
