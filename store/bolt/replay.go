@@ -15,7 +15,7 @@ import (
 // changes nothing.
 //
 // It is refused, store_rolled_back, if the log is not the one that goes on where the
-// database ends, and store_corrupt if a commit in it cannot be read although it was
+// database ends, or one of its two files is missing, and store_corrupt if a commit in it cannot be read although it was
 // confirmed, or a whole file cannot. What can be replayed nevertheless is returned as
 // well.
 //
@@ -39,9 +39,10 @@ func replay(dir string, s state) (*table, state, error) {
 	}
 	t := newTable(s.log, nil)
 	// 1. The file that the database names.
-	at := -1
+	at, alike := -1, false
 	for i, f := range files {
 		if _, head, ok := f.Head(s.log); ok && headFits(head, s) {
+			alike = at >= 0
 			at = i
 		}
 	}
@@ -55,8 +56,15 @@ func replay(dir string, s state) (*table, state, error) {
 	if s, err = replayFile(files[at], base.log, t, s); err != nil {
 		return t, s, corruptLog(doing, LogFiles[at], s, err)
 	}
-	// 2. The other one, if commits went on there.
+	// 2. The other one, if commits went on there. It was there, and longer than a head,
+	// before the database named the first.
 	other, salt := files[1-at], saltBehind(base.log, base.id)
+	if alike {
+		return t, s, copiedLog(doing)
+	}
+	if len(other) < headLen && unreadable == nil {
+		return t, s, lostLog(doing, LogFiles[1-at], len(other), s)
+	}
 	if number, head, ok := other.Head(salt); ok && headFits(head, base) && number == s.batch {
 		if s, err = replayFile(other, salt, t, s); err != nil {
 			return t, s, corruptLog(doing, LogFiles[1-at], s, err)
@@ -107,6 +115,26 @@ func corruptLog(doing, name string, s state, err error) error {
 	return refusal.New(refusal.StoreCorrupt, doing,
 		fmt.Sprintf("%s is damaged behind commit %d: %v", name, s.batch, err),
 		"restore the newest backup with `sovereign restore`, or go on without what is lost, with `sovereign recover --accept-rollback`")
+}
+
+// lostLog is the refusal for the log file of which nothing is left but size bytes,
+// while all up to s is there.
+func lostLog(doing, name string, size int, s state) error {
+	is := "missing or empty"
+	if size > 0 {
+		is = fmt.Sprintf("cut off to %d bytes", size)
+	}
+	return refusal.New(refusal.StoreRolledBack, doing,
+		fmt.Sprintf("%s is %s, and may have held what was confirmed behind commit %d", name, is, s.batch),
+		"put that file back as it was, or restore the newest backup with `sovereign restore`, or go on without what it held, with `sovereign recover --accept-rollback`: "+
+			"a new epoch starts, and messages that are claimed are parked")
+}
+
+// copiedLog is the refusal where both log files are the same one.
+func copiedLog(doing string) error {
+	return refusal.New(refusal.StoreCorrupt, doing,
+		LogFiles[0]+" and "+LogFiles[1]+" begin alike: one is a copy, in the place of a file that may have held what was confirmed",
+		"put the right file there, or restore the newest backup with `sovereign restore`, or go on without what it held, with `sovereign recover --accept-rollback`")
 }
 
 // unreadableLog is the refusal for a log file of which nothing can be read.
