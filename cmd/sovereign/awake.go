@@ -4,9 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/sovereign-run/sovereign/protocol"
@@ -58,9 +55,8 @@ func (p patience) awake(ctx context.Context, c *client, data string) error {
 // supervisorOf names the supervisor of a store by the pid that it has left in its
 // lock.
 func supervisorOf(data string) string {
-	pid, err := os.ReadFile(filepath.Join(data, bolt.LockFile))
-	if text := strings.TrimSpace(string(pid)); err == nil && text != "" {
-		return "the supervisor (pid " + printable(text) + ")"
+	if pid := bolt.Holder(data); pid > 0 {
+		return fmt.Sprintf("the supervisor (pid %d)", pid)
 	}
 	return "the supervisor"
 }

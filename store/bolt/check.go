@@ -83,7 +83,7 @@ func CheckFile(ctx context.Context, dir string, fn func(problem error) bool) err
 		return nil
 	}
 	name := filepath.Join(dir, DataFile)
-	file, err := os.Open(name)
+	file, err := openFile(name, os.O_RDONLY, 0)
 	if err != nil {
 		return fileRefusal("check the store in "+dir, err)
 	}

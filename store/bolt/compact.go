@@ -97,7 +97,7 @@ func (db *DB) denseCopy() (err error) {
 	if err = errors.Join(err, d.Close()); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(db.temp(), os.O_RDWR, 0)
+	f, err := openFile(db.temp(), os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}

@@ -69,7 +69,7 @@ func createData(name string, s state) error {
 
 // distrustCache has the database be read from the disk.
 func (db *DB) distrustCache() error {
-	f, err := os.Open(db.path())
+	f, err := openFile(db.path(), os.O_RDONLY, 0)
 	if err == nil {
 		err = errors.Join(dropCache(f), f.Close())
 	}

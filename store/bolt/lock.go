@@ -63,11 +63,31 @@ func lockDir(dir string, readOnly bool) (*os.File, error) {
 	return f, nil
 }
 
-func lockedRefusal(dir string, f *os.File) error {
-	holder := "another process"
+// Holder returns the pid that the last one to open the store in dir for writing has left
+// in its lock, for messages: it may be somebody else's by now. 0 if there is none.
+func Holder(dir string) int {
+	f, err := openFile(filepath.Join(dir, LockFile), os.O_RDONLY, 0)
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	return pidIn(f)
+}
+
+// pidIn returns the pid in the lock f, 0 if there is none.
+func pidIn(f *os.File) int {
 	b := make([]byte, 32)
 	n, _ := f.ReadAt(b, 0)
-	if pid, err := strconv.Atoi(strings.TrimSpace(string(b[:n]))); err == nil && pid > 0 {
+	pid, err := strconv.Atoi(strings.TrimSpace(string(b[:n])))
+	if err != nil || pid < 0 {
+		return 0
+	}
+	return pid
+}
+
+func lockedRefusal(dir string, f *os.File) error {
+	holder := "another process"
+	if pid := pidIn(f); pid > 0 {
 		holder = fmt.Sprintf("another process (pid %d, by its own account)", pid)
 	}
 	return refusal.New(refusal.StoreLocked,

@@ -82,17 +82,17 @@ func decodeMark(b []byte) (mark, error) {
 // file, or cannot be read for the disk's sake, is a damaged one.
 func readMark(dir string) (mark, error) {
 	name := filepath.Join(dir, MarkFile)
-	info, err := os.Stat(name)
+	info, err := os.Lstat(name)
 	if errors.Is(err, os.ErrNotExist) {
 		return mark{}, errNoMark
 	}
 	if err != nil {
 		return mark{}, err
 	}
-	if !info.Mode().IsRegular() {
-		return mark{}, fmt.Errorf("%w: %s is no regular file", errBadMark, MarkFile)
+	if err := strange(MarkFile, info.Mode()); err != nil {
+		return mark{}, fmt.Errorf("%w: %w", errBadMark, err)
 	}
-	f, err := os.Open(name)
+	f, err := openFile(name, os.O_RDONLY, 0)
 	if err != nil {
 		return mark{}, err
 	}

@@ -165,7 +165,7 @@ func (db *DB) openForWriting() error {
 	if markErr != nil && !errors.Is(markErr, errNoMark) && !errors.Is(markErr, errBadMark) {
 		return fileRefusal("read the high-water mark of the store in "+db.dir, markErr)
 	}
-	_, err := os.Stat(db.path())
+	_, err := os.Lstat(db.path())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fileRefusal("look for the store in "+db.dir, err)
 	}
@@ -183,7 +183,9 @@ func (db *DB) openForWriting() error {
 	if err := os.Remove(db.temp()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fileRefusal("remove an unfinished copy from "+db.dir, err)
 	}
-	db.reserve = openReserve(db.dir)
+	if db.reserve, err = openReserve(db.dir); err != nil {
+		return err
+	}
 
 	// What the run before has confirmed is on the disk. If it did not end in order
 	// its last sync may have failed, and memory may say more than the disk holds.
@@ -268,7 +270,7 @@ func (db *DB) openForWriting() error {
 // not survive.
 func (db *DB) openData() error {
 	doing := "open the store in " + db.dir
-	f, err := os.Open(db.path())
+	f, err := openFile(db.path(), os.O_RDONLY, 0)
 	if err != nil {
 		return fileRefusal(doing, err)
 	}
@@ -320,7 +322,7 @@ func (db *DB) openBolt(mapSize int) (err error) {
 		// each allocation.
 		FreelistType: bbolt.FreelistMapType,
 		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
-			f, err := os.OpenFile(name, flag, mode)
+			f, err := openFile(name, flag, mode)
 			db.file = f
 			return f, err
 		},

@@ -2,32 +2,84 @@ package bolt
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sovereign-run/sovereign/refusal"
 )
 
-// openFile is os.OpenFile for the files of a store. One that root creates belongs to
-// the owner of its folder: else a single command of root's would lock the user out
-// whose service the store is. A file that is there keeps its owner, since its name may
-// be a link that somebody has put there.
+// strangeError says that what has the name of a file of the store is none.
+type strangeError struct{ name, is string }
+
+func (e *strangeError) Error() string {
+	return fmt.Sprintf("%s is %s, and a store keeps files of its own only", e.name, e.is)
+}
+
+// strangeRefusal is the refusal for err.
+func strangeRefusal(doing string, err *strangeError) error {
+	return refusal.New(refusal.StoreCorrupt, doing, err.Error(),
+		"see who has put it there; then put the file itself there, or move away what is (a folder that holds the whole store may be linked, or named with --data)").Because(err)
+}
+
+// openFile is os.OpenFile for the files of a store. It follows no link, since who owns
+// the folder could name any file of root's by one, and waits for nobody on a FIFO: what
+// is no regular file is refused with a strangeError.
+//
+// A file that root creates belongs to the owner of its folder: else a single command of
+// root's would lock the user out whose service the store is. One that is there keeps its
+// owner.
 func openFile(name string, flag int, mode os.FileMode) (*os.File, error) {
-	if flag&os.O_CREATE == 0 || os.Geteuid() != 0 {
-		return os.OpenFile(name, flag, mode)
+	flag |= unix.O_NOFOLLOW | unix.O_NONBLOCK
+	if flag&os.O_CREATE != 0 && os.Geteuid() == 0 {
+		f, err := os.OpenFile(name, flag|os.O_EXCL, mode)
+		if err == nil {
+			if err := giveToOwner(f); err != nil {
+				return nil, errors.Join(err, os.Remove(name), f.Close())
+			}
+			return f, nil
+		}
+		if !errors.Is(err, fs.ErrExist) || flag&os.O_EXCL != 0 {
+			return nil, err
+		}
 	}
-	f, err := os.OpenFile(name, flag|os.O_EXCL, mode)
-	if errors.Is(err, fs.ErrExist) && flag&os.O_EXCL == 0 {
-		return os.OpenFile(name, flag, mode)
-	}
+	f, err := os.OpenFile(name, flag, mode)
 	if err != nil {
+		if info, statErr := os.Lstat(name); statErr == nil && !info.Mode().IsRegular() && flag&os.O_EXCL == 0 {
+			err = strange(name, info.Mode())
+		}
 		return nil, err
 	}
-	if err := giveToOwner(f); err != nil {
-		return nil, errors.Join(err, os.Remove(name), f.Close())
+	info, err := f.Stat()
+	if err == nil {
+		err = strange(name, info.Mode())
+	}
+	if err == nil { // it need not wait to be opened, but for what it is asked then
+		err = unix.SetNonblock(int(f.Fd()), false)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
+}
+
+// strange returns nil for a regular file.
+func strange(name string, mode fs.FileMode) error {
+	is := "no regular file"
+	switch {
+	case mode.IsRegular():
+		return nil
+	case mode&fs.ModeSymlink != 0:
+		is = "a link"
+	case mode.IsDir():
+		is = "a folder"
+	case mode&fs.ModeNamedPipe != 0:
+		is = "a FIFO"
+	}
+	return &strangeError{name, is}
 }
 
 // giveToOwner gives f, which was just created, to the owner of its folder. Where the

@@ -2,7 +2,6 @@ package bolt_test
 
 import (
 	"os"
-	"path/filepath"
 	"strconv"
 	"syscall"
 	"testing"
@@ -89,24 +88,5 @@ func TestOpen_ByRootLeavesTheStoreToItsUser(t *testing.T) {
 				serve()
 			})
 		}
-	}
-	// A name that is there is left to whom it belongs: it may be a link.
-	dir, precious := t.TempDir(), filepath.Join(t.TempDir(), "precious")
-	if err := os.WriteFile(precious, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(precious, filepath.Join(dir, bolt.LockFile)); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chown(dir, user, user); err != nil {
-		t.Fatal(err)
-	}
-	closeStore(t, open(t, dir, bolt.Options{}))
-	info, err := os.Stat(precious)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s := info.Sys().(*syscall.Stat_t); s.Uid != 0 {
-		t.Errorf("what a link names was given to %d", s.Uid)
 	}
 }

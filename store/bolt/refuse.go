@@ -31,6 +31,9 @@ func fullRefusal(doing string, err error) *refusal.Error {
 
 // fileRefusal is the refusal for an error of a file operation.
 func fileRefusal(doing string, err error) error {
+	if e, ok := errors.AsType[*strangeError](err); ok {
+		return strangeRefusal(doing, e)
+	}
 	switch {
 	case isFull(err), growthRefused(err):
 		return fullRefusal(doing, err)

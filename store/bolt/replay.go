@@ -188,7 +188,7 @@ func (db *DB) distrustLog() error {
 		if wal.Check(filepath.Join(db.dir, name)) != nil {
 			continue // replay will say it
 		}
-		f, err := os.Open(filepath.Join(db.dir, name))
+		f, err := openFile(filepath.Join(db.dir, name), os.O_RDONLY, 0)
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}

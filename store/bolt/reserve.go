@@ -35,15 +35,19 @@ type reserve struct {
 	held bool
 }
 
-// openReserve opens the reserve of the folder dir and takes what room there is.
-func openReserve(dir string) reserve {
+// openReserve opens the reserve of the folder dir and takes what room there is. What
+// is no file of the store's own is refused.
+func openReserve(dir string) (reserve, error) {
 	f, err := openFile(filepath.Join(dir, ReserveFile), os.O_RDWR|os.O_CREATE, 0o600)
+	if _, ok := errors.AsType[*strangeError](err); ok {
+		return reserve{}, fileRefusal("open the store in "+dir, err)
+	}
 	if err != nil {
-		return reserve{} // no room for a name, or not ours: go on without
+		return reserve{}, nil // no room for a name, or not ours: go on without
 	}
 	r := reserve{file: f, size: reserveSize(f)}
 	r.take()
-	return r
+	return r, nil
 }
 
 // reserveSize is how much to keep on the disk that holds f.

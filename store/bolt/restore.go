@@ -172,7 +172,7 @@ func badBackup(doing string, err error) error {
 
 // soundCopy returns the first problem of the database in the file name.
 func soundCopy(ctx context.Context, name string) error {
-	file, err := os.Open(name)
+	file, err := openFile(name, os.O_RDONLY, 0)
 	if err != nil {
 		return err
 	}
@@ -196,7 +196,7 @@ func soundCopy(ctx context.Context, name string) error {
 // stateOf reads the state record of the database in the file name, which nobody
 // has open for writing.
 func stateOf(name string) (s state, err error) {
-	file, err := os.Open(name)
+	file, err := openFile(name, os.O_RDONLY, 0)
 	if err != nil {
 		return state{}, err
 	}
@@ -234,7 +234,7 @@ func withFile(name string, readOnly bool, fn func(*bbolt.DB) error) (err error) 
 			err = damaged("read "+name, p)
 		}
 	}()
-	d, err := bbolt.Open(name, 0o600, &bbolt.Options{Timeout: 1, ReadOnly: readOnly, FreelistType: bbolt.FreelistMapType})
+	d, err := bbolt.Open(name, 0o600, &bbolt.Options{Timeout: 1, OpenFile: openFile, ReadOnly: readOnly, FreelistType: bbolt.FreelistMapType})
 	if err != nil {
 		return fmt.Errorf("open %s: %w", name, err)
 	}

@@ -23,7 +23,7 @@ var ErrUnreadable = errors.New("it cannot be read")
 // Check returns nil if the log file name is missing, or is one that may be opened and
 // read; else ErrUnreadable with the reason, or why it could not be looked at.
 func Check(name string) error {
-	info, err := os.Stat(name)
+	info, err := os.Lstat(name)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return nil
@@ -31,6 +31,8 @@ func Check(name string) error {
 		return err
 	case info.IsDir():
 		return fmt.Errorf("%w: it is a folder", ErrUnreadable)
+	case info.Mode()&os.ModeSymlink != 0:
+		return fmt.Errorf("%w: it is a link, and none is followed", ErrUnreadable)
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%w: it is no regular file", ErrUnreadable)
 	case info.Size() > maxContent:
@@ -45,7 +47,7 @@ func Load(name string) (Content, error) {
 	if err := Check(name); err != nil {
 		return nil, err
 	}
-	f, err := os.Open(name)
+	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
