@@ -88,7 +88,7 @@ func Open(dir string, o Options) (*DB, error) {
 		o.reached = func(string) {}
 	}
 	if !o.ReadOnly {
-		if err := os.MkdirAll(dir, 0o711); err != nil {
+		if err := makeFolder(dir); err != nil {
 			return nil, fileRefusal("create the folder of the store, "+dir, err)
 		}
 	}

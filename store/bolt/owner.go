@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -82,8 +83,36 @@ func strange(name string, mode fs.FileMode) error {
 	return &strangeError{name, is}
 }
 
-// giveToOwner gives f, which was just created, to the owner of its folder. Where the
-// system does not let root do that it stays as it is.
+// makeFolder is os.MkdirAll, with mode 0711, for the folder of a store. One that root
+// makes belongs to the owner of the folder that it is in, or it would be closed to the
+// user whose project that is.
+func makeFolder(dir string) error {
+	if _, err := os.Stat(dir); err == nil || os.Geteuid() != 0 {
+		return os.MkdirAll(dir, 0o711)
+	}
+	dir = strings.TrimRight(dir, "/")
+	above, _ := filepath.Split(dir)
+	if above == "" {
+		above = "."
+	}
+	if err := makeFolder(above); err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o711); err != nil {
+		return os.MkdirAll(dir, 0o711) // made meanwhile, or not to be made
+	}
+	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	if err := giveToOwner(f); err != nil {
+		return errors.Join(err, os.Remove(dir), f.Close())
+	}
+	return f.Close()
+}
+
+// giveToOwner gives f, which was just created by us, to the owner of its folder. Where
+// the system does not let root do that it stays as it is.
 func giveToOwner(f *os.File) error {
 	var folder, own unix.Stat_t
 	if err := unix.Stat(filepath.Dir(f.Name()), &folder); err != nil {

@@ -90,3 +90,47 @@ func TestOpen_ByRootLeavesTheStoreToItsUser(t *testing.T) {
 		}
 	}
 }
+
+// A folder that root makes for a store, and each above it, belongs to the owner of the one
+// that it is in, who can go on with the store. Make it with os.MkdirAll and this fails.
+func TestOpen_ByRootLeavesNewFoldersToTheirUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can write into another user's folder")
+	}
+	const user = 65534
+	file, _ := withKey(t, "a")
+	for name, do := range map[string]func(t *testing.T, dir string){
+		"open":    func(t *testing.T, dir string) { closeStore(t, open(t, dir, bolt.Options{})) },
+		"restore": func(t *testing.T, dir string) { closeStore(t, restoreStore(t, dir, file, bolt.Options{})) },
+	} {
+		for _, suffix := range []string{"", "/"} {
+			t.Run(name+suffix, func(t *testing.T) {
+				project, err := os.MkdirTemp("", "bolt-test-") // t.TempDir is closed to others
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { os.RemoveAll(project) })
+				if err := os.Chown(project, user, user); err != nil {
+					t.Fatal(err)
+				}
+				dir := project + "/state/mail"
+				do(t, dir+suffix)
+				for _, path := range []string{project + "/state", dir} {
+					info, err := os.Stat(path)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if s := info.Sys().(*syscall.Stat_t); s.Uid != user || s.Gid != user {
+						t.Errorf("%s belongs to %d:%d", path, s.Uid, s.Gid)
+					}
+				}
+				if err := start(t, "serve", dir, strconv.Itoa(user)).wait(); err != nil {
+					t.Errorf("its user: %v", err)
+				}
+			})
+		}
+		// A relative name, from a working directory of root's.
+		t.Chdir(t.TempDir())
+		do(t, "new")
+	}
+}

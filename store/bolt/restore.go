@@ -45,7 +45,7 @@ func Restore(ctx context.Context, dir, from string, progress func(done, total in
 	if err != nil {
 		return nil, fileRefusal(doing, err)
 	}
-	if err := os.MkdirAll(dir, 0o711); err != nil {
+	if err := makeFolder(dir); err != nil {
 		return nil, fileRefusal("create the folder of the store, "+dir, err)
 	}
 	if err := syncAncestors(dir); err != nil {
