@@ -6,5 +6,18 @@ import (
 	"time"
 )
 
+// ResumeFirst ends a pause that was refused: it serves what was still under way again,
+// once free has let that end, before the goroutines that served it come to anything.
+func (s *Server) ResumeFirst(free func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	free()
+	for l, as := range s.links {
+		ended := l.served
+		<-ended
+		s.resumeLocked(l, as, ended)
+	}
+}
+
 // NewPatient is how a link writes to its connection.
 func NewPatient(conn net.Conn, timeout time.Duration) io.Writer { return newPatient(conn, timeout) }

@@ -108,23 +108,25 @@ func (s *Server) Resume(listeners ...*Listener) {
 	close(s.paused)
 	s.paused = nil
 	for l, as := range s.links {
+		ended := l.served
 		select {
-		case <-l.served:
-			s.resumeLocked(l, as)
+		case <-ended:
+			s.resumeLocked(l, as, ended)
 		default: // a request is still under way, and holds up nobody else
 			s.serving.Go(func() {
-				<-l.served
+				<-ended
 				s.mu.Lock()
 				defer s.mu.Unlock()
-				s.resumeLocked(l, as)
+				s.resumeLocked(l, as, ended)
 			})
 		}
 	}
 }
 
-// resumeLocked serves a link again that is parked, unless another pause has begun.
-func (s *Server) resumeLocked(l *link, as served) {
-	if s.paused == nil && l.parked() {
+// resumeLocked serves a link again that the serve which closed ended has parked, unless
+// another pause has begun, or it is served again already.
+func (s *Server) resumeLocked(l *link, as served, ended <-chan struct{}) {
+	if s.paused == nil && l.served == ended && l.passOn {
 		l.resume()
 		s.startLocked(l, as)
 	}
@@ -202,6 +204,8 @@ func (l *link) resume() {
 	_ = l.conn.SetReadDeadline(time.Time{})
 	l.wait, l.endWaits = context.WithCancelCause(context.Background())
 	l.spare.Store(false)
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.served = make(chan struct{})
 }
 

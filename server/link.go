@@ -66,7 +66,7 @@ type link struct {
 	bulk    chan struct{} // holds one for each large answer under way
 	gone    chan struct{} // closed when closed is set
 	writing sync.Mutex    // held for each write, so that those after a failed one are not begun
-	served  chan struct{} // closed when serve has returned
+	served  chan struct{} // closed when serve has returned; another one once it is served again, written with Server.mu and mu held
 }
 
 func newLink(conn net.Conn, h handler, log *slog.Logger) *link {
@@ -199,8 +199,11 @@ func (l *link) send(v any) bool {
 func (l *link) drain(grace time.Duration) {
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
+	l.mu.Lock()
+	served := l.served
+	l.mu.Unlock()
 	select {
-	case <-l.served:
+	case <-served:
 	case <-timer.C:
 		l.close()
 	}

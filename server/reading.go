@@ -39,13 +39,15 @@ type reading struct {
 	over  chan struct{}     // closed when nothing more is read
 	calls sync.WaitGroup    // the goroutines beside that of serve
 
-	passOn bool // it ended so that the link can be passed on; written before over
+	passOn bool // it ended so that the link can be passed on; written before over, and by serve
 }
 
 // serve reads and answers until the peer ends the connection, close is called
 // or stop ends, and returns once every request has been answered. When stop
-// ends, requests that wait are ended, and the running ones are finished.
-func (l *link) serve(stop context.Context) {
+// ends, requests that wait are ended, and the running ones are finished. parked is
+// whether it did so for pause, with the connection open: from when served is closed
+// the link may be served anew by another goroutine, so nothing of it tells that.
+func (l *link) serve(stop context.Context) (parked bool) {
 	defer close(l.served)
 	quit := context.AfterFunc(stop, func() {
 		l.endWaits(context.Cause(stop))
@@ -62,9 +64,11 @@ func (l *link) serve(stop context.Context) {
 	l.work(nil)
 	<-l.over
 	l.calls.Wait()
-	if !quit() || !l.passOn {
+	l.passOn = quit() && l.passOn
+	if !l.passOn {
 		l.close()
 	}
+	return l.passOn
 }
 
 var errPeerGone = errors.New("the peer asks nothing more")

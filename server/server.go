@@ -214,12 +214,11 @@ func (s *Server) startLocked(l *link, as served) {
 		l.pause()
 	}
 	s.serving.Go(func() {
-		l.serve(s.stop)
+		if l.serve(s.stop) {
+			return // Resume may have begun to serve it again
+		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if l.parked() {
-			return
-		}
 		delete(s.links, l)
 		as.left()
 	})
