@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/sovereign-run/sovereign/mailbox/mailboxtest"
+	"github.com/sovereign-run/sovereign/store"
 	"github.com/sovereign-run/sovereign/store/powercut/lazyfs"
 )
 
@@ -25,11 +26,17 @@ var empty = sync.OnceValue(func() string {
 	}
 	defer os.RemoveAll(dir)
 	w := newWorld(dir)
+	wrap := w.h.Wrap
+	content := ""
+	w.h.Wrap = func(st store.Store) store.Store { // before the mailbox has marked anything
+		content = contentOf(st)
+		return wrap(st)
+	}
 	if err := w.h.Open(); err != nil {
 		panic(err)
 	}
 	defer w.h.Close()
-	return w.store.last
+	return content
 })
 
 // P2.4, P4.10, P7: the power goes before and after every operation of every kind of
