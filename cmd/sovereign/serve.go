@@ -36,7 +36,7 @@ func (o runOptions) serve(ctx context.Context, io streams, file *config.File, fr
 	signals := catchSignals(service.listens() || !hasTerminal()) // before the host, which no longer knows what was ignored
 	defer func() {
 		if t != nil && !t.done.Load() {
-			t.signals = signals // for the program before this one, which goes on
+			t.signals, t.service = signals, service // for the program before this one, which goes on
 			return
 		}
 		signals.stop()

@@ -54,17 +54,23 @@ func catchSignals(service bool) *interruptions {
 	if i == nil {
 		i = catchEarly()
 	}
+	heed := func(s os.Signal) {
+		if s == syscall.SIGHUP && service {
+			select {
+			case i.reload <- s:
+			default: // one that nobody has taken yet says the same
+			}
+			return
+		}
+		i.note(s)
+	}
+	for len(i.caught) > 0 {
+		heed(<-i.caught) // at once: hand may be next
+	}
 	i.noting.Go(func() {
 		defer close(i.got)
 		for s := range i.caught {
-			if s == syscall.SIGHUP && service {
-				select {
-				case i.reload <- s:
-				default: // one that nobody has taken yet says the same
-				}
-				continue
-			}
-			i.note(s)
+			heed(s)
 		}
 	})
 	return i

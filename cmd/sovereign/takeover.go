@@ -28,7 +28,8 @@ type takeover struct {
 	*handoff
 	thread  *process.Thread // that children are made on; nil = it is only a question
 	file    *os.File        // that the handoff lies in
-	signals *interruptions  // that were caught before there was no way back; nil = none were
+	signals *interruptions  // that were caught before there was no way back; nil = serve has not heard them
+	service *notifier       // goes with signals
 	done    atomic.Bool     // there is no way back
 }
 
@@ -108,8 +109,11 @@ func (t *takeover) giveBack(cause error) error {
 	}
 	failure := errorOf(cause)
 	t.Failure = &failure
+	if t.signals == nil {
+		t.hear()
+	}
 	err := t.check()
-	if err == nil && t.signals != nil {
+	if err == nil {
 		t.Signals, err = t.signals.hand()
 	}
 	if err == nil {
@@ -117,9 +121,18 @@ func (t *takeover) giveBack(cause error) error {
 	}
 	if err == nil {
 		keep := append(t.fds(), t.file.Fd())
-		err = t.thread.Exec(selfFile(t.Old), append([]string{t.Program}, os.Args[1:]...), takeNotifier().environ(t.file.Fd()), keep)
+		err = t.thread.Exec(selfFile(t.Old), append([]string{t.Program}, os.Args[1:]...), t.service.environ(t.file.Fd()), keep)
 	}
 	return fmt.Errorf("go back to version %s: %w", t.Version, err)
+}
+
+// hear has what was told to this program before serve began be heard: by the service
+// manager in its environment, by signals that init has caught, and by those that the
+// program before had passed on.
+func (t *takeover) hear() {
+	t.service = takeNotifier()
+	t.signals = catchSignals(t.service.listens() || !hasTerminal())
+	t.signals.take(t.Signals)
 }
 
 // selfFile is a path to an open file of this program.
