@@ -31,8 +31,10 @@ claim token of each on a line. Where there is none within --wait the exit status
 is 4.
 
 With --shell the claim is printed as assignments for eval, under the names that a
-task finds in its environment, so that the other verbs find it there.`,
-		Example: `  while eval "$(sovereign claim --wait 1h --shell --body job)"; do
+task finds in its environment, so that the other verbs find it there. Have a loop look
+at the exit status before eval, as below: eval of nothing succeeds, so that a claim
+that was killed, or could not be executed, would repeat the last message for ever.`,
+		Example: `  while c=$(sovereign claim --wait 1h --shell --body job) && eval "$c"; do
     ./work < job > result && sovereign complete --file result || sovereign fail
   done`,
 		Args: cobra.NoArgs,
