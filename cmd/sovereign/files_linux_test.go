@@ -99,10 +99,11 @@ func (f *fleetRun) begun() {
 		}
 		cmd := exec.CommandContext(ctx, f.program, "status", "--json")
 		cmd.Dir = f.dir
-		out, err := cmd.Output()
+		out, _ := cmd.Output()
 		if json.Unmarshal(out, &got) == nil && got.Supervisor.State == "running" {
 			start := exec.CommandContext(ctx, f.program, "start", "d") // it returns once they have settled
 			start.Dir = f.dir
+			var err error
 			if out, err = start.CombinedOutput(); err == nil {
 				return
 			}

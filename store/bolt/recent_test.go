@@ -2,6 +2,7 @@ package bolt_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -47,9 +48,9 @@ func TestUpdate_ReadsWhatCheckpointsHaveMoved(t *testing.T) {
 			key := gone(n)
 			err = db.Update(ctx, func(tx store.Tx) error { tx.Put(key, []byte("x")); return nil })
 			for range n % 31 {
-				err = db.Update(ctx, func(tx store.Tx) error { tx.Put([]byte("z"), make([]byte, 300)); return nil })
+				err = errors.Join(err, db.Update(ctx, func(tx store.Tx) error { tx.Put([]byte("z"), make([]byte, 300)); return nil }))
 			}
-			err = db.Update(ctx, func(tx store.Tx) error { tx.Delete(key); return nil })
+			err = errors.Join(err, db.Update(ctx, func(tx store.Tx) error { tx.Delete(key); return nil }))
 		}
 		if err != nil {
 			t.Fatal(err)
