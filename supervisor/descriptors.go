@@ -1,7 +1,10 @@
 package supervisor
 
 import (
+	"errors"
 	"fmt"
+	"syscall"
+	"time"
 
 	"github.com/sovereign-run/sovereign/config"
 	"github.com/sovereign-run/sovereign/refusal"
@@ -52,4 +55,14 @@ func (sup *Supervisor) makeRoom(actors []config.Actor) error {
 	sup.files.Limit(spare / 4) // two each
 	sup.pace.limit(spare / 2 / filesSpawn)
 	return nil
+}
+
+// shortWait is the least wait before a start that was not made for want of descriptors
+// is tried again: nothing but that ends it, so it must not be tried without pause.
+const shortWait = 100 * time.Millisecond
+
+// shortOfFiles reports whether err is a want of descriptors, of this program or of the
+// whole system. It says nothing about the actor, and does not count against it.
+func shortOfFiles(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }

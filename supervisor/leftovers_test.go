@@ -398,6 +398,7 @@ func TestTooFewDescriptors(t *testing.T) {
 	good := shell("good", config.Daemon, "echo up >"+said.path+"; sleep 1000")
 	other := shell("other", config.Daemon, "echo $$ >"+told.path+"; exec sleep 1000", func(a *config.Actor) {
 		a.Backoff.Initial, a.Backoff.Max = time.Hour, time.Hour
+		a.Intensity = config.Intensity{Restarts: 1, Within: time.Hour} // its end alone
 	})
 	s := supervise(t, dir, nil, good, other)
 	said.word()
@@ -414,6 +415,11 @@ func TestTooFewDescriptors(t *testing.T) {
 	line := s.line("other spawn_failed")
 	if !strings.Contains(line, "EMFILE") && !strings.Contains(line, "too many open files") {
 		t.Errorf("%q", line)
+	}
+	// It is the supervisor's lack, and no reason to give the actor up. Count it against
+	// the intensity and this fails.
+	if line := s.line("other "); !strings.Contains(line, "other restarting") {
+		t.Errorf("after a start for which there were no descriptors: %q", line)
 	}
 	if err := s.cmd.Process.Signal(syscall.Signal(0)); err != nil {
 		t.Errorf("the supervisor is gone: %v", err)

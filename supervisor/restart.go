@@ -11,6 +11,7 @@ type after struct {
 	success  bool // it ended by itself, with status 0
 	spent    bool // the slot has ended more often than its intensity allows
 	renewed  bool // its definition is no longer that of the slot, which is to try the new one
+	short    bool // no start was made for want of descriptors, which is not the actor's fault
 	hopeless bool // the next start would fail the same way until a person repairs something
 }
 

@@ -113,7 +113,8 @@ func (s *slot) gone(c *child, held []mailbox.Ref) {
 func (s *slot) unspawned(d *definition, err error) {
 	s.child = nil
 	a, err := s.refused(err)
-	if a.renewed = s.outdated(d); !a.hopeless && !a.renewed {
+	a.short = shortOfFiles(err)
+	if a.renewed = s.outdated(d); !a.hopeless && !a.renewed && !a.short {
 		a.spent = s.history.budget.count(s.spec().Intensity, s.sup.now(), nil)
 	}
 	s.proceed(a, err)
@@ -128,6 +129,9 @@ func (s *slot) proceed(a after, trouble error) {
 	switch e {
 	case later:
 		s.history.wait = s.history.streak.wait(spec.Backoff, a.started, rand.Float64())
+		if a.short {
+			s.history.wait = max(s.history.wait, shortWait)
+		}
 		if s.history.wait > 0 {
 			s.sup.noteSlot(s, protocol.EventRestarting, "in "+s.history.wait.Round(time.Millisecond).String())
 		}
