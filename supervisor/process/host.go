@@ -35,7 +35,13 @@ func NewHost(log *slog.Logger) (*Host, error) {
 type Handoff struct {
 	Children []Inherited       `json:"children"`
 	Cgroup   *InheritedCgroups `json:"cgroup,omitempty"` // nil = there is none
-	Files    uint64            `json:"files,omitempty"`  // children's limit of open files; 0 = that of the program
+	Files    *FileLimit        `json:"files,omitempty"`  // of children; nil = that of the program
+}
+
+// A FileLimit is a limit of open files.
+type FileLimit struct {
+	Soft uint64 `json:"soft"`
+	Hard uint64 `json:"hard"`
 }
 
 // An Inherited is a child of an earlier image of this very process.

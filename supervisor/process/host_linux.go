@@ -26,7 +26,7 @@ type Host struct {
 	pidfds  bool      // the kernel knows pidfds
 	listed  bool      // the kernel lists children, see family
 
-	given atomic.Uint64 // limit of open files that we were started with, where RaiseFiles went beyond; 0 = it did not
+	given atomic.Pointer[FileLimit] // that we were started with, where RaiseFiles went beyond; nil = it did not
 
 	ignored []os.Signal // were ignored when we started, and are handled by unignore
 	poke    chan os.Signal

@@ -103,8 +103,9 @@ func (h *Host) startIn(ctx context.Context, s Spec, path string, l *leaf) (*Proc
 // numbers of the child's descriptors, cgroup of its cgroup's folder, where it has one;
 // untraced is why the child could not be traced, where it was to be.
 func (h *Host) fork(s Spec, path string, streams []int, l *leaf, cgroup []int) (_ *Process, untraced, _ error) {
-	s.NoFile = h.childFiles(s)
+	limit := h.childFiles(s)
 	attr := &syscall.ProcAttr{Dir: s.Dir, Env: s.Env, Sys: h.sysProcAttr(s, cgroup)}
+	attr.Sys.Ptrace = limit != nil
 	for _, fd := range streams {
 		attr.Files = append(attr.Files, uintptr(fd))
 	}
@@ -123,8 +124,8 @@ func (h *Host) fork(s Spec, path string, streams []int, l *leaf, cgroup []int) (
 		attr.Sys.Ptrace, untraced = false, err
 		pid, err = syscall.ForkExec(path, s.Argv, attr)
 	}
-	if err == nil && s.NoFile > 0 {
-		err = limitFiles(pid, s.NoFile, attr.Sys.Ptrace)
+	if err == nil && limit != nil {
+		err = limitFiles(pid, *limit, attr.Sys.Ptrace)
 	}
 	var st stat
 	if err == nil {
@@ -186,7 +187,6 @@ func (h *Host) sysProcAttr(s Spec, cgroup []int) *syscall.SysProcAttr {
 	sys := &syscall.SysProcAttr{
 		Setsid:    true, // no controlling terminal, and a group of its own
 		Pdeathsig: syscall.SIGKILL,
-		Ptrace:    s.NoFile > 0,
 	}
 	if c := s.Credential; c != nil && !c.own() {
 		sys.Credential = &syscall.Credential{Uid: c.UID, Gid: c.GID, Groups: c.Groups}
@@ -229,12 +229,12 @@ func (s Spec) giveStreams() error {
 // run. A limit set later could come too late, and one set before the fork would
 // be the supervisor's own. (A program that is setuid gets no privileges this way,
 // unless the supervisor is root.)
-func limitFiles(pid int, n uint64, traced bool) error {
+func limitFiles(pid int, n FileLimit, traced bool) error {
 	if traced && !waitTrapped(pid) {
 		return nil // killed meanwhile; the reaper takes it
 	}
-	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: n, Max: n}, nil); err != nil {
-		return fmt.Errorf("limit of open files %d: %w", n, err)
+	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: n.Soft, Max: n.Hard}, nil); err != nil {
+		return fmt.Errorf("limit of open files %d: %w", n.Soft, err)
 	}
 	if traced {
 		return unix.PtraceDetach(pid)

@@ -173,7 +173,8 @@ func init() {
 
 // H2: a supervisor that raises its limit beyond what it was started with keeps that from
 // its children, and passes on what they are to have. (Beyond the hard limit it takes a
-// privilege, which a test has not everywhere; what follows from it is the same.)
+// privilege, which a test has not everywhere; what follows from it is the same.) Take what
+// Go's runtime has made of a soft limit for the one that was given, and this fails.
 func TestRaiseFiles_ChildrenKeepTheirs(t *testing.T) {
 	t.Parallel()
 	run(t, "raise-files")
@@ -181,38 +182,50 @@ func TestRaiseFiles_ChildrenKeepTheirs(t *testing.T) {
 
 func init() {
 	roles["raise-files"] = func(s *supervisor) {
-		var own unix.Rlimit
-		s.check(unix.Getrlimit(unix.RLIMIT_NOFILE, &own))
-		s.check(unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 200, Max: own.Max}))
+		s.check(unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 200, Max: 400}))
 		s.host()
-		limit, err := s.RaiseFiles(100)
-		if err != nil || limit != 200 {
-			s.fail("it is %d, %v", limit, err)
-		}
-		limit, err = s.RaiseFiles(300)
-		if err != nil || limit != 300 {
-			s.fail("it is %d, %v", limit, err)
-		}
-		s.check(unix.Getrlimit(unix.RLIMIT_NOFILE, &own))
-		if own.Cur != 300 {
-			s.fail("own limit %d", own.Cur)
-		}
-		for _, cgroup := range []string{"", "leaf"} {
-			if got := s.output(sh("ulimit -Sn; exit 9", cgroup)); got != "200\n" {
-				s.fail("a child has %q", got)
-			}
-		}
-		spec := sh("ulimit -Sn; exit 9", "")
-		spec.NoFile = 77
-		if got := s.output(spec); got != "77\n" {
-			s.fail("given %q", got)
-		}
-		if got := s.Pause().Files; got != 200 {
-			s.fail("passed on %d", got)
-		}
-		s.Resume()
-		s.check(s.Close())
+		raiseFiles(s, 200, 300)
+		s.check(unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 200, Max: 400}))
+		// The next image finds the soft limit below the hard one, and Go raises it.
+		s.check(syscall.Exec("/proc/self/exe", os.Args[:1], append(os.Environ(), roleVariable+"=raise-files-raised")))
 	}
+	roles["raise-files-raised"] = func(s *supervisor) {
+		s.host()
+		raiseFiles(s, 399, 400)
+	}
+}
+
+// raiseFiles raises the limit from what is had to more, of a program that was given 200
+// of 400.
+func raiseFiles(s *supervisor, had, more uint64) {
+	limit, err := s.RaiseFiles(100)
+	if err != nil || limit != had {
+		s.fail("it is %d, %v", limit, err)
+	}
+	limit, err = s.RaiseFiles(more)
+	if err != nil || limit != more {
+		s.fail("it is %d, %v", limit, err)
+	}
+	var own unix.Rlimit
+	s.check(unix.Getrlimit(unix.RLIMIT_NOFILE, &own))
+	if own.Cur != more {
+		s.fail("own limit %d", own.Cur)
+	}
+	for _, cgroup := range []string{"", "leaf"} {
+		if got := s.output(sh("ulimit -Sn; ulimit -Hn; exit 9", cgroup)); got != "200\n400\n" {
+			s.fail("a child has %q", got)
+		}
+	}
+	spec := sh("ulimit -Sn; exit 9", "")
+	spec.NoFile = 77
+	if got := s.output(spec); got != "77\n" {
+		s.fail("given %q", got)
+	}
+	if got := s.Pause().Files; got == nil || *got != (process.FileLimit{Soft: 200, Hard: 400}) {
+		s.fail("passed on %v", got)
+	}
+	s.Resume()
+	s.check(s.Close())
 }
 
 // L7: after a switch of user, id and environment are that user's, the pipes can
