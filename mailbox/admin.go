@@ -189,7 +189,7 @@ func (b *Box) drop(ctx context.Context, id ID, event protocol.EventKind, allowed
 		return err
 	}
 	b.ends.tell(id)
-	b.stale.ends()
+	b.stale.ends(1)
 	b.pushAll(ready)
 	b.journal.appended()
 	if more {

@@ -1,6 +1,7 @@
 package mailbox
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"math/rand/v2"
@@ -19,7 +20,8 @@ type Options struct {
 	Random func() float64   // jitter, from 0 to 1; nil = math/rand/v2
 	Log    *slog.Logger     // nil = discard
 
-	BlockBits uint8 // the last bits of an id that its block leaves out, see block.go; 0 = 10
+	BlockBits   uint8 // the last bits of an id that its block leaves out, see block.go; 0 = 10
+	UnmarkAfter int   // after so many ended messages the marks of blocks are looked at; 0 = 8192
 }
 
 // A Box is the mailbox of one store. Its methods may be called from any
@@ -61,7 +63,7 @@ type Box struct {
 // and administer. Load builds them. Close it before the store.
 func Open(ctx context.Context, st store.Store, leases *fence.Leases, o Options) (*Box, error) {
 	b := &Box{store: st, leases: leases, wall: o.Wall, random: o.Random, log: o.Log,
-		index: newIndex(leases.Need, o.BlockBits), actors: newActors(), ends: newEnds(), busy: newInFlight(), grants: newGrants(), rest: newLeftovers(), retention: newAlarm(), trimmed: map[trimKey]trimmed{}, lapses: newAlarm(), stepped: make(chan struct{}, 1), bounds: ordinaryBounds, stale: stale{alarm: newAlarm()}}
+		index: newIndex(leases.Need, o.BlockBits), actors: newActors(), ends: newEnds(), busy: newInFlight(), grants: newGrants(), rest: newLeftovers(), retention: newAlarm(), trimmed: map[trimKey]trimmed{}, lapses: newAlarm(), stepped: make(chan struct{}, 1), bounds: ordinaryBounds, stale: stale{alarm: newAlarm(), after: int64(cmp.Or(o.UnmarkAfter, unmarkAfter))}}
 	if b.wall == nil {
 		b.wall = time.Now
 	}

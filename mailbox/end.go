@@ -21,6 +21,7 @@ type ending struct {
 	ready    []readied // messages that became claimable: this one, what it staged, the next of a group
 	purgeAt  time.Time // of a message that has ended for good, zero = never
 	lapsesAt time.Time // the earliest end of a time to live among ready, zero = none
+	dropped  int       // staged sends that were removed
 	more     pending   // staged sends that are still to be handled, 0 = none
 }
 
@@ -75,7 +76,7 @@ func (b *Box) endTx(tx store.Tx, rec *record, o Outcome, inline int, m moment) (
 		tx.Put(claimKey(spacePending, ref), []byte{byte(publish)})
 		out.more = publish
 	}
-	out.ready, out.lapsesAt = children.ready, children.lapsesAt
+	out.ready, out.lapsesAt, out.dropped = children.ready, children.lapsesAt, children.dropped
 	out.settled.Visible, out.sent = children.ids, children.to
 
 	switch {
@@ -208,10 +209,11 @@ func (b *Box) fold(e ending) {
 		b.tallies.of(to).sent.Add(1)
 		b.arrivals.tell(e.settled.Visible[i], to)
 	}
+	b.stale.ends(e.dropped)
 	b.pushAll(e.ready)
 	b.lapses.set(e.lapsesAt)
 	if e.state != New {
-		b.stale.ends()
+		b.stale.ends(1)
 		b.ends.tell(e.ref.ID)
 		b.retention.set(e.purgeAt)
 		if tally.kept() {

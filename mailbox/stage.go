@@ -54,6 +54,7 @@ func (b *Box) unstage(ctx context.Context, parent Ref, ids []ID) error {
 		if err != nil {
 			return err
 		}
+		b.stale.ends(len(step))
 	}
 	return nil
 }
@@ -86,6 +87,7 @@ func (b *Box) stagedStepTx(tx store.Tx, parent Ref, what pending, limit int) (ou
 	for _, id := range ids {
 		if what == discardStaged {
 			b.dropStagedTx(tx, parent, id)
+			out.dropped++
 			continue
 		}
 		tx.Delete(stagedKey(parent, id))
@@ -104,12 +106,13 @@ func (b *Box) stagedStepTx(tx store.Tx, parent Ref, what pending, limit int) (ou
 	return out, more, nil
 }
 
-// appeared are staged sends that have become visible.
+// appeared are staged sends that have become visible, or were removed.
 type appeared struct {
 	ids      []ID
 	to       []string  // their recipients
 	ready    []readied // those that can be claimed, as far as their group goes
 	lapsesAt time.Time // the earliest end of a time to live among them, zero = none
+	dropped  int       // those that were removed
 }
 
 // dropStagedTx removes one staged send and frees its place and its key.
@@ -163,6 +166,7 @@ func (b *Box) finish(ctx context.Context, parent Ref, what pending) (visible []I
 			b.tallies.of(to).sent.Add(1)
 			b.arrivals.tell(step.ids[i], to)
 		}
+		b.stale.ends(step.dropped)
 		b.pushAll(step.ready)
 		b.lapses.set(step.lapsesAt)
 		if !more {

@@ -3,6 +3,7 @@ package mailbox
 import (
 	"bytes"
 	"context"
+	"math"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -14,8 +15,12 @@ import (
 // stale is what is known of marks that stand for nothing any more.
 type stale struct {
 	alarm *alarm
-	ended atomic.Int64 // messages that ended since marks were looked at
-	at    []byte       // the next mark to look at, nil = the first; of the goroutine that looks
+	after int64        // how many ended messages have marks looked at
+	ended atomic.Int64 // messages that ended and for which no marks have been looked at
+
+	// Of the goroutine that looks:
+	begun bool   // all marks were looked at once
+	at    []byte // the next mark to look at, nil = the first
 }
 
 // unmarkAfter is after how many ended messages marks are looked at. Each can have left
@@ -25,23 +30,39 @@ const unmarkAfter = 8192
 // unmarkLook bounds the marks that one transaction looks at.
 const unmarkLook = 256
 
-// ends counts a message that is not open any more.
-func (s *stale) ends() {
-	if s.ended.Add(1) == unmarkAfter {
+// unmarkPause is how long marks are left alone while the disk is full.
+const unmarkPause = 10 * time.Minute
+
+// ends counts messages that are not open any more.
+func (s *stale) ends(n int) {
+	if now := s.ended.Add(int64(n)); now >= s.after && now-int64(n) < s.after {
 		s.alarm.again()
 	}
 }
 
-// tidyBlocks removes the marks that stand for nothing, some of them in turn: it looks
-// at twice as many as messages have ended, so that they do not become more and more
-// however old the oldest message is.
+// tidyBlocks removes the marks that stand for nothing. First it looks at all of them,
+// since nobody has counted what ended before this start; then at some in turn, at twice
+// as many as messages have ended, so that they do not become more and more however old
+// the oldest message is. What has ended counts until that was done, so that a look that
+// failed is made again.
 func (b *Box) tidyBlocks(ctx context.Context) (time.Time, error) {
-	if b.stale.ended.Load() < unmarkAfter {
-		return time.Time{}, nil
+	s := &b.stale
+	err := error(nil)
+	if !s.begun {
+		err = b.unmark(ctx, math.MaxInt)
+		s.begun = err == nil
 	}
-	err := b.unmark(ctx, 2*int(b.stale.ended.Swap(0)))
+	for err == nil {
+		n := s.ended.Load()
+		if n < s.after {
+			return time.Time{}, nil
+		}
+		if err = b.unmark(ctx, 2*int(n)); err == nil {
+			s.ended.Add(-n)
+		}
+	}
 	if refusal.Has(err, refusal.DiskFull) {
-		return time.Time{}, nil // it is not urgent
+		return b.wall().Add(unmarkPause), nil // it is not urgent
 	}
 	return time.Time{}, err
 }
@@ -54,6 +75,10 @@ func (b *Box) unmark(ctx context.Context, most int) error {
 		var next []byte
 		looked := 0
 		err := b.store.View(ctx, func(r store.Reader) error {
+			empty, next, looked = empty[:0], nil, 0
+			if !b.marked(r) {
+				return nil // Load has yet to say what the marks of this store mean
+			}
 			from := b.stale.at
 			if from == nil {
 				from = []byte{spaceBlock, 0} // behind blocksKey
