@@ -19,42 +19,76 @@ const (
 	filesMore = 1 // a worker's channel; a socket for sd_notify
 )
 
-// filesFor is how many descriptors the slots of actors take, and the supervisor itself.
-func filesFor(actors []config.Actor) (slots int, need uint64) {
+// filesOf is how many descriptors a slot of an actor takes.
+func filesOf(a *config.Actor) int {
+	each := filesSlot
+	if a.Mode == config.Worker {
+		each += filesMore
+	}
+	if a.Ready != nil && a.Ready.Notify && a.Mode != config.Task {
+		each += filesMore
+	}
+	return each
+}
+
+// filesFor is how many descriptors the slots of actors take, those that leave, each with
+// its declaration, and the supervisor itself.
+func filesFor(actors []config.Actor, leaving []*config.Actor) (slots int, need uint64) {
 	need = filesOwn
 	for i := range actors {
-		each := filesSlot
-		if actors[i].Mode == config.Worker {
-			each += filesMore
-		}
-		if r := actors[i].Ready; r != nil && r.Notify && actors[i].Mode != config.Task {
-			each += filesMore
-		}
 		slots += actors[i].Replicas
-		need += uint64(each * actors[i].Replicas)
+		need += uint64(filesOf(&actors[i]) * actors[i].Replicas)
+	}
+	for _, a := range leaving {
+		slots++
+		need += uint64(filesOf(a))
 	}
 	return slots, need
 }
 
+// leavingFor are the declarations of the slots that have a process and no place among
+// actors: they finish what they have beside those.
+func (sup *Supervisor) leavingFor(actors []config.Actor) (out []*config.Actor) {
+	replicas := map[string]int{}
+	for i := range actors {
+		replicas[actors[i].Name] = actors[i].Replicas
+	}
+	for _, a := range sup.actors() {
+		for _, s := range a.all() {
+			if at := s.seen.Load().at; s.name.Number > replicas[a.name()] && (at == spawning || at.lives()) {
+				out = append(out, s.spec())
+			}
+		}
+	}
+	return out
+}
+
+// A room is what a limit of open files leaves beyond what slots need.
+type room struct{ spare int }
+
 // makeRoom raises the limit of open files where it is too low for actors (H2). It is
 // refused, failed, where the system does not allow that: better at the start than one
-// failed start of a process after the other. What the limit leaves beyond that is shared
-// out among what is open for a time: files of logs, and processes being started.
-func (sup *Supervisor) makeRoom(actors []config.Actor) error {
-	slots, need := filesFor(actors)
+// failed start of a process after the other. A raised limit is all that it changes, which
+// harms nobody where the actors do not come: share does the rest.
+func (sup *Supervisor) makeRoom(actors []config.Actor) (room, error) {
+	slots, need := filesFor(actors, sup.leavingFor(actors))
 	limit, err := sup.host.RaiseFiles(need)
 	if limit < need {
 		cause := fmt.Sprintf("%d slots need %d, the limit is %d", slots, need, limit)
 		if err != nil {
 			cause += fmt.Sprintf(", and it cannot be raised (%v)", err)
 		}
-		return refusal.New(refusal.Failed, "the limit of open files is too low", cause,
+		return room{}, refusal.New(refusal.Failed, "the limit of open files is too low", cause,
 			fmt.Sprintf("raise it to %d (ulimit -n, LimitNOFILE= in a unit), or lower replicas", need)).Because(err)
 	}
-	spare := int(min(limit-need, 1<<20)) + filesOwn/3
-	sup.files.Limit(spare / 4) // two each
-	sup.pace.limit(spare / 2 / filesSpawn)
-	return nil
+	return room{spare: int(min(limit-need, 1<<20)) + filesOwn/3}, nil
+}
+
+// share shares out what is left among what is open for a time: files of logs, and
+// processes being started. Call it with changing held, or before anything runs.
+func (sup *Supervisor) share(r room) {
+	sup.files.Limit(r.spare / 4) // two each
+	sup.pace.limit(r.spare / 2 / filesSpawn)
 }
 
 // shortWait is the least wait before a start that was not made for want of descriptors

@@ -29,7 +29,8 @@ func (sup *Supervisor) Reload(ctx context.Context, actors []config.Actor, record
 	if err := sup.operable(); err != nil {
 		return nil, err
 	}
-	if err := sup.makeRoom(actors); err != nil {
+	room, err := sup.makeRoom(actors)
+	if err != nil {
 		return nil, err
 	}
 	changes := sup.PlanReload(actors)
@@ -37,6 +38,7 @@ func (sup *Supervisor) Reload(ctx context.Context, actors []config.Actor, record
 	if err := record(context.WithoutCancel(ctx)); err != nil {
 		return nil, err
 	}
+	sup.share(room)
 	sup.apply(actors)
 	sup.changes.tell()
 	return changes, nil

@@ -112,9 +112,10 @@ func New(actors []config.Actor, box *mailbox.Box, rec *recovery.Recovery, host *
 // to start: what it had running goes on.
 func (sup *Supervisor) Run(ctx context.Context) error {
 	defer sup.endBase()
-	err := sup.makeRoom(sup.Declared())
+	room, err := sup.makeRoom(sup.Declared())
 	switch {
 	case err == nil:
+		sup.share(room)
 	case sup.handed != nil: // what lives has its descriptors
 		sup.log.Warn("not all slots can run at once", "err", err)
 	default:
