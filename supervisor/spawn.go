@@ -43,6 +43,9 @@ func (s *slot) spawn(ctx context.Context, c *child, d *definition) {
 		c = newChild(s, d, lease.Holder())
 	}
 	if err := s.launch(ctx, c); err != nil {
+		if ctx.Err() == nil {
+			s.log.Warn("process not started", "err", err)
+		}
 		s.unstart(ctx, c, s.event(protocol.EventSpawnFailed, err.Error()))
 		s.post(func() { s.unspawned(d, err) })
 		return

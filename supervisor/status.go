@@ -1,6 +1,8 @@
 package supervisor
 
 import (
+	"errors"
+	"os/user"
 	"time"
 
 	"github.com/sovereign-run/sovereign/config"
@@ -8,6 +10,7 @@ import (
 	"github.com/sovereign-run/sovereign/mailbox"
 	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/refusal"
+	"github.com/sovereign-run/sovereign/supervisor/process"
 )
 
 // A view is a slot as it was at one moment.
@@ -158,7 +161,25 @@ func (s *slot) status(v *view, now time.Time) SlotStatus {
 	case stopped:
 		st.Next = "sovereign start " + s.name.Actor
 	}
+	if (v.at == failed || v.at == backoff) && misdeclared(v.trouble) {
+		st.Next = correctIt
+	}
 	return st
+}
+
+// correctIt is what a person can do about a command or a user that is not there.
+const correctIt = "correct its command or user in actors.yaml, then run sovereign reload"
+
+// misdeclared reports whether a start has failed for what the actor's declaration names:
+// it does so again until either is corrected.
+func misdeclared(err error) bool {
+	if start, ok := errors.AsType[*process.StartError](err); ok {
+		return start.Errno != 0 && !start.Temporary()
+	}
+	_, noUser := errors.AsType[user.UnknownUserError](err)
+	_, noUID := errors.AsType[user.UnknownUserIdError](err)
+	_, noGroup := errors.AsType[user.UnknownGroupError](err)
+	return noUser || noUID || noGroup
 }
 
 // severity orders states by how much a person wants to know of them.
