@@ -66,10 +66,21 @@ func Load(name string) (Content, error) {
 	return b, err
 }
 
+// header returns the bytes of the header of the records of the use with that salt. Where
+// a head of today says how long the file is, one of an older build begins with what its
+// user put there, which must be text: no file is so long.
+func (c Content) header(salt uint64) int {
+	payload, _, ok := parse(c, salt, olderHeaderLen)
+	if !ok || len(payload) >= 8 && binary.BigEndian.Uint64(payload) <= maxContent {
+		return HeaderLen
+	}
+	return olderHeaderLen
+}
+
 // Head returns the number and the content of the head of the use with that salt;
 // false if it is not what the file was last used for.
 func (c Content) Head(salt uint64) (number uint64, head []byte, ok bool) {
-	head, number, ok = parse(c, salt)
+	head, number, ok = parse(c, salt, c.header(salt))
 	return number, head, ok
 }
 
@@ -77,14 +88,15 @@ func (c Content) Head(salt uint64) (number uint64, head []byte, ok bool) {
 // head, up to the first that cannot be read, and while fn returns nil. The payload
 // is a part of c.
 func (c Content) Records(salt uint64, fn func(number uint64, payload []byte) error) error {
-	head, _, ok := parse(c, salt)
+	header := c.header(salt)
+	head, _, ok := parse(c, salt, header)
 	for at := int64(0); ok; {
-		at = aligned(at + HeaderLen + int64(len(head)))
+		at = aligned(at + int64(header+len(head)))
 		if at >= int64(len(c)) {
 			return nil
 		}
 		var number uint64
-		head, number, ok = parse(c[at:], salt)
+		head, number, ok = parse(c[at:], salt, header)
 		if ok {
 			if err := fn(number, head); err != nil {
 				return err
@@ -97,15 +109,19 @@ func (c Content) Records(salt uint64, fn func(number uint64, payload []byte) err
 // Last returns the greatest number of a record of that salt, wherever in the file it
 // lies, 0 if there is none; if it is greater than the last of Records, one before it
 // is damaged. And it returns how many bytes the file had by what these records say: if
-// it has fewer, it was cut off, since no crash takes them.
+// it has fewer, it was cut off, since no crash takes them. It is 0 for a log of an older
+// build, which does not say it.
 func (c Content) Last(salt uint64) (last, size uint64) {
-	for at := 0; at+HeaderLen <= len(c); at += align {
+	header := c.header(salt)
+	for at := 0; at+header <= len(c); at += align {
 		if binary.BigEndian.Uint64(c[at+8:]) != salt {
 			continue
 		}
-		if _, number, ok := parse(c[at:], salt); ok {
+		if _, number, ok := parse(c[at:], salt, header); ok {
 			last = max(last, number)
-			size = max(size, binary.BigEndian.Uint64(c[at+24:]))
+			if header == HeaderLen {
+				size = max(size, binary.BigEndian.Uint64(c[at+24:]))
+			}
 		}
 	}
 	return last, size

@@ -18,6 +18,10 @@ import (
 //	    24      8  bytes that the file was known to have
 const HeaderLen = 32
 
+// olderHeaderLen is what logs of older builds have in place of HeaderLen: their records
+// do not say how long the file is. They are read, and never appended to.
+const olderHeaderLen = 24
+
 // align is where records may begin: at multiples of it.
 const align = 8
 
@@ -105,7 +109,7 @@ func (l *File) Holds(number uint64) (bool, error) {
 	if _, err := l.f.ReadAt(record, l.tried); err != nil {
 		return false, err
 	}
-	_, found, ok := parse(record, l.salt)
+	_, found, ok := parse(record, l.salt, HeaderLen)
 	return ok && found == number, nil
 }
 
@@ -181,15 +185,15 @@ func seal(record []byte, salt, number uint64, size int64) {
 	binary.BigEndian.PutUint32(record, crc32.Checksum(record[4:], castagnoli))
 }
 
-// parse returns what lies behind the header of the record that b begins with, and
-// its number; false if b does not begin with a record of that salt.
-func parse(b []byte, salt uint64) (payload []byte, number uint64, ok bool) {
-	if len(b) < HeaderLen || binary.BigEndian.Uint64(b[8:]) != salt {
+// parse returns what lies behind the header, of so many bytes, of the record that b
+// begins with, and its number; false if b does not begin with a record of that salt.
+func parse(b []byte, salt uint64, header int) (payload []byte, number uint64, ok bool) {
+	if len(b) < header || binary.BigEndian.Uint64(b[8:]) != salt {
 		return nil, 0, false
 	}
 	n := int64(binary.BigEndian.Uint32(b[4:]))
-	if n < HeaderLen || n > int64(len(b)) || crc32.Checksum(b[4:n], castagnoli) != binary.BigEndian.Uint32(b) {
+	if n < int64(header) || n > int64(len(b)) || crc32.Checksum(b[4:n], castagnoli) != binary.BigEndian.Uint32(b) {
 		return nil, 0, false
 	}
-	return b[HeaderLen:n:n], binary.BigEndian.Uint64(b[16:]), true
+	return b[header:n:n], binary.BigEndian.Uint64(b[16:]), true
 }
