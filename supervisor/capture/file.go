@@ -23,7 +23,8 @@ type file struct {
 	files   *Files
 
 	taken bool // of files: this log may have its files open
-	stays bool // … also while there is nothing to write
+
+	restAgain func() // has rest called once there is nothing to write; anybody may call it
 
 	log     *os.File        // nil = to be opened
 	index   *os.File        // nil while log is; a broken index does not break the log
@@ -266,17 +267,14 @@ func (f *file) close() {
 		f.index = nil
 	}
 	if f.taken {
-		f.files.give(f.stays)
-		f.taken, f.stays = false, false
+		f.files.give(f)
+		f.taken = false
 	}
 }
 
 // rest is called when there is nothing more to write for now.
 func (f *file) rest() {
-	if !f.taken || f.stays {
-		return
-	}
-	if f.stays = f.files.stay(); !f.stays {
+	if f.taken && !f.files.stay(f) {
 		f.close()
 	}
 }

@@ -7,21 +7,41 @@ import "sync"
 // for the next output. nil = there is no bound.
 type Files struct {
 	mu    sync.Mutex
-	most  int           // mu guards
-	open  int           // mu guards; logs that have their files open
-	idle  int           // mu guards; those of them that may stay so
-	given chan struct{} // mu guards; closed when there may be room; nil = nobody waits
+	most  int                // mu guards
+	open  int                // mu guards; logs that have their files open
+	idle  map[*file]struct{} // mu guards; those of them that may stay so
+	given chan struct{}      // mu guards; closed when there may be room; nil = nobody waits
 }
 
-// NewFiles returns a bound of so many logs, two files each.
-func NewFiles(most int) *Files { return &Files{most: max(2, most)} }
+// NewFiles returns a bound of so many logs, at least 2. Each has two files open, the log
+// and its index; the two that a rotation put away are open besides, and not counted,
+// until they are on disk.
+func NewFiles(most int) *Files {
+	return &Files{most: max(2, most), idle: map[*file]struct{}{}}
+}
 
-// Limit changes the bound.
+// Limit changes the bound, as NewFiles sets it. Where more logs than it allows stay open
+// with nothing to write, the surplus is being closed when it returns; a log that is being
+// written ends that first.
 func (f *Files) Limit(most int) {
+	for _, l := range f.limit(most) {
+		l.restAgain() // takes the lock of a queue, under which files are given back: so not under mu
+	}
+}
+
+// limit returns the surplus of idle logs.
+func (f *Files) limit(most int) (surplus []*file) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.most = max(2, most)
 	f.wakeLocked()
+	for l := range f.idle {
+		if len(f.idle)-len(surplus) <= f.most/2 {
+			break
+		}
+		surplus = append(surplus, l)
+	}
+	return surplus
 }
 
 // take waits until another log may open its files.
@@ -37,37 +57,37 @@ func (f *Files) take() {
 		}
 		given := f.given
 		f.mu.Unlock()
-		<-given // whoever has one writes, and writing ends
+		<-given // whoever has one beyond the idle half writes, and writing ends
 		f.mu.Lock()
 	}
 	f.open++
 }
 
-// stay reports whether files that are open may stay so while nothing is written.
-func (f *Files) stay() bool {
+// stay reports whether the files of l, which are open, may stay so while nothing is
+// written. One that stayed before is judged anew.
+func (f *Files) stay(l *file) bool {
 	if f == nil {
 		return true
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.idle >= f.most/2 {
+	delete(f.idle, l)
+	if len(f.idle) >= f.most/2 {
 		return false
 	}
-	f.idle++
+	f.idle[l] = struct{}{}
 	return true
 }
 
-// give takes back what take gave; stays says that stay was true.
-func (f *Files) give(stays bool) {
+// give takes back what take gave for l.
+func (f *Files) give(l *file) {
 	if f == nil {
 		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.open--
-	if stays {
-		f.idle--
-	}
+	delete(f.idle, l)
 	f.wakeLocked()
 }
 

@@ -3,6 +3,7 @@ package capture_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -66,7 +67,58 @@ func TestFiles_Bound(t *testing.T) {
 	if open := openFiles(t, dir); open > 0 {
 		t.Errorf("%d files are open after all", open)
 	}
-	files.Limit(1)
+}
+
+// H2: a bound that is lowered below the logs that stay open with nothing to write closes
+// the surplus, so that another log finds room. Have Limit call restAgain for none, and this
+// does not end.
+func TestFiles_LimitClosesTheIdle(t *testing.T) {
+	const logs = 20
+	dir := t.TempDir()
+	files := capture.NewFiles(2 * logs)
+	for n := range logs {
+		bounded(t, dir, n+1, files, "one\n")
+	}
+	if open := openFiles(t, dir); open != 2*logs {
+		t.Fatalf("%d files are open of %d idle logs", open, logs)
+	}
+	files.Limit(1) // as 2, of which one may stay open
+	l := bounded(t, dir, logs+1, files, "two\n")
+	if l.Kept() != 4 || l.Lost() != 0 {
+		t.Errorf("after Limit %d bytes are kept, %d lost", l.Kept(), l.Lost())
+	}
+	if open := openFiles(t, dir); open != 2 {
+		t.Errorf("%d files are open with a bound of one idle log", open)
+	}
+}
+
+// bounded is a log that has kept text, and rests.
+func bounded(t *testing.T, dir string, slot int, files *capture.Files, text string) *capture.Log {
+	t.Helper()
+	l, err := capture.Open(dir, "w", slot, capture.Options{File: true, Files: files}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close(context.Background()) })
+	say(t, l, text)
+	if err := l.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// say gives text to l through a pipe of its own, and returns once l has it in its queue.
+func say(t *testing.T, l *capture.Log, text string) {
+	t.Helper()
+	end, done, err := l.Pipe(capture.Stdout, "p")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(end, text); err != nil {
+		t.Fatal(err)
+	}
+	end.Close()
+	<-done
 }
 
 // openFiles counts the descriptors of files in dir.

@@ -193,7 +193,8 @@ func (l *Log) Err() error {
 	return l.queue.lastError()
 }
 
-// Close drains and closes the file. A Pipe after it is read, but not kept.
+// Close drains and closes the file. A Pipe after it is read, but not kept. Where ctx ends
+// first, the file is closed once what is under way is written. The error is ctx's.
 func (l *Log) Close(ctx context.Context) error {
 	err := l.Drain(ctx)
 	if l.queue != nil {

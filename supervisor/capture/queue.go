@@ -36,6 +36,7 @@ type queue struct {
 	room     chan struct{} // mu guards; closed when data was taken or writing ended
 	fresh    bool          // mu guards; open the file anew
 	limits   *limits       // mu guards; of the file, from now on; nil = as they are
+	again    bool          // mu guards; have the file rest, though it did
 	closed   bool          // mu guards
 	kept     int64         // mu guards
 	lost     int64         // mu guards
@@ -49,7 +50,11 @@ type limits struct {
 	keep    int
 }
 
-func newQueue(f *file) *queue { return &queue{file: f, room: make(chan struct{})} }
+func newQueue(f *file) *queue {
+	q := &queue{file: f, room: make(chan struct{})}
+	f.restAgain = q.restAgain
+	return q
+}
 
 // add queues a run. With no room it waits up to MaxBlock, and then drops runs at
 // once until the disk takes something again.
@@ -66,10 +71,22 @@ func (q *queue) add(run []byte, s segment) {
 	}
 	q.data = append(q.data, run...)
 	q.segments = append(q.segments, s)
+	q.startLocked()
+}
+
+func (q *queue) startLocked() {
 	if !q.writing {
 		q.writing = true
 		go q.write() // ends when the queue is empty; wait waits for it
 	}
+}
+
+// restAgain has the file rest once there is nothing to write, also where it does already.
+func (q *queue) restAgain() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.again = true
+	q.startLocked()
 }
 
 // waitRoom gives mu back while it waits.
@@ -105,12 +122,18 @@ func (q *queue) loseLocked(n int64) {
 	q.untold += n
 }
 
-// write writes until there is nothing left.
+// write writes until there is nothing left, and then closes the file if the queue is closed.
 func (q *queue) write() {
 	rested := false // the file was told that there is nothing to write
 	for {
 		q.mu.Lock()
-		if len(q.data) == 0 && !rested {
+		if len(q.data) == 0 && q.closed && q.file.taken {
+			q.mu.Unlock()
+			q.file.close()
+			continue
+		}
+		if len(q.data) == 0 && (q.again || !rested) {
+			q.again = false
 			q.mu.Unlock()
 			q.file.rest()
 			rested = true
@@ -209,8 +232,8 @@ func (q *queue) lastError() error {
 	return q.err
 }
 
-// close refuses further runs and closes the file, unless a write hangs: then
-// the file is left to it.
+// close refuses further runs and closes the file, unless a write is under way: then
+// that closes it at its end.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
