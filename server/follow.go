@@ -36,7 +36,7 @@ func (c *Control) inboxFollow(in asking, p protocol.InboxFollowParams) (any, err
 			return nil, err
 		case len(out.IDs) > 0, out.Missed:
 			return out, nil
-		case more:
+		case more && ctx.Err() == nil:
 			continue // what has happened is of no interest here
 		case p.Wait <= 0:
 			return out, nil
@@ -45,6 +45,8 @@ func (c *Control) inboxFollow(in asking, p protocol.InboxFollowParams) (any, err
 		case <-arrived:
 		case <-happened:
 		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
 			if passedOn(in.wait) {
 				p.Arrivals, p.Events = out.Arrivals, out.Events
 				return nil, anew(protocol.MethodInboxFollow, p)
