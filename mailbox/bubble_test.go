@@ -209,6 +209,49 @@ func TestClaim_Waits(t *testing.T) {
 	})
 }
 
+// A repeat of a claim that waits ends with its own time or context, and has the claim
+// when that is granted. Have the turn of inFlight wait for no context and this fails.
+func TestClaim_RepeatWaitsNoLongerThanItMay(t *testing.T) {
+	dir := mailboxtest.Dir(t)
+	synctest.Test(t, func(t *testing.T) {
+		box := bubble(t, dir, mailboxtest.Actor("work"))
+		a := begin(t, box, 1)
+		claimed := make(chan mailbox.Delivery)
+		claim := func() {
+			got, err := box.Claim(t.Context(), a, mailbox.ClaimRequest{Wait: -1, Request: "r"})
+			if err != nil || len(got) != 1 {
+				t.Error(got, err)
+				got = make([]mailbox.Delivery, 1)
+			}
+			claimed <- got[0]
+		}
+		go claim()
+		synctest.Wait()
+		start := time.Now()
+		if got, err := box.Claim(t.Context(), a, mailbox.ClaimRequest{Wait: 7 * time.Second, Request: "r"}); err != nil || len(got) != 0 || time.Since(start) != 7*time.Second {
+			t.Fatal(got, err, time.Since(start))
+		}
+		gone, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() {
+			_, err := box.Claim(gone, a, mailbox.ClaimRequest{Wait: -1, Request: "r"})
+			ended <- err
+		}()
+		synctest.Wait()
+		go claim()
+		synctest.Wait()
+		cancel()
+		if err := <-ended; err != context.Canceled {
+			t.Error(err)
+		}
+		sendTo(t, box, mailbox.Outgoing{})
+		if one, two := <-claimed, <-claimed; one.ID == 0 || one.ID != two.ID || one.Token != two.Token {
+			t.Errorf("%+v, %+v", one, two)
+		}
+		synctest.Wait()
+	})
+}
+
 // A worker that was woken and goes away at that moment hands the message on: no
 // message waits beside an idle worker (see TestIndex_LeaveHandsOn).
 func TestClaim_HandsOverWhenTheWokenLeaves(t *testing.T) {

@@ -22,8 +22,9 @@ type ClaimRequest struct {
 	Room    int           // for what is returned, by Size; the first has room whatever its size; 0 = no bound
 	Size    func(Delivery) int
 
-	// Waits, where it is set, is called when there is nothing and the claim is about to
-	// wait. The wait ends with the context that it returns, rather than with the
+	// Waits, where it is set, is called once when the claim is about to wait: there is
+	// nothing, or one with the same Request is under way, which it waits for even where
+	// Wait is 0. The wait ends with the context that it returns, rather than with the
 	// claim's; its error ends the claim.
 	Waits func() (context.Context, error)
 }
@@ -74,8 +75,33 @@ func (b *Box) Claim(ctx context.Context, h fence.Holder, q ClaimRequest) ([]Deli
 		return nil, refusal.New(refusal.BadRequest, "the claim request's name is too long",
 			fmt.Sprintf("it may have %d bytes", maxRequest), "")
 	}
+	within, begun, cancel := ctx, false, func() {}
+	defer func() { cancel() }()
+	// What is claimed at once needs no timer.
+	wait := func() (_ context.Context, err error) {
+		if begun {
+			return within, nil
+		}
+		begun = true
+		if q.Waits != nil {
+			if within, err = q.Waits(); err != nil {
+				return nil, err
+			}
+		}
+		if q.Wait > 0 {
+			within, cancel = context.WithTimeout(within, q.Wait)
+		}
+		return within, nil
+	}
 	if q.Request != "" {
-		defer b.busy.lock(requestKey{h.Process, q.Request})()
+		// Its first may wait long: a repeat waits no otherwise than a claim does.
+		unlock, err := b.busy.lockWithin(requestKey{h.Process, q.Request}, wait)
+		if errors.Is(err, context.DeadlineExceeded) {
+			return nil, nil
+		} else if err != nil {
+			return nil, err
+		}
+		defer unlock()
 		if held := b.index.heldBy(h.Process, q.Request); len(held) > 0 {
 			// Those that have expired since are nobody's: a new claim must win anew.
 			if out, err := b.redeliver(ctx, h, held); err != nil || len(out) > 0 {
@@ -90,22 +116,15 @@ func (b *Box) Claim(ctx context.Context, h fence.Holder, q ClaimRequest) ([]Deli
 	if q.Room > 0 && q.Size != nil {
 		left = room{size: q.Size, left: q.Room}
 	}
-	cancel := func() {}
-	defer func() { cancel() }()
-	// What is claimed at once needs no timer.
 	idle := func() (context.Context, error) {
 		err := b.store.View(ctx, func(r store.Reader) error {
 			_, err := b.leases.CheckTx(r, h, b.leases.Now())
 			return err
 		})
-		within := ctx
-		if err == nil && q.Wait != 0 && q.Waits != nil {
-			within, err = q.Waits()
+		if err != nil || q.Wait == 0 {
+			return ctx, err
 		}
-		if err == nil && q.Wait > 0 {
-			within, cancel = context.WithTimeout(within, q.Wait)
-		}
-		return within, err
+		return wait()
 	}
 	var out []Delivery
 	for want := max(1, q.Max); len(out) < want && !left.full; {
@@ -142,6 +161,11 @@ func (b *Box) ready(ctx context.Context, actor string, want int, wait bool, idle
 	for {
 		id, ok, again, unread := b.index.take(actor, wait && len(out) == 0)
 		switch {
+		case unread != nil && ctx.Err() != nil: // there may be many of them
+			if len(out) > 0 {
+				return out, nil
+			}
+			return nil, context.Cause(ctx)
 		case unread != nil:
 			if err := b.readBlock(ctx, *unread); err != nil && len(out) == 0 {
 				return nil, err

@@ -1,6 +1,8 @@
 package mailbox
 
 import (
+	"context"
+	"slices"
 	"sync"
 
 	"github.com/sovereign-run/sovereign/fence"
@@ -9,37 +11,90 @@ import (
 // inFlight makes requests that must not overlap wait for each other: repeats of
 // one claim request, and completions of one claim that carry sends.
 type inFlight struct {
-	mu   sync.Mutex // guards busy
+	mu   sync.Mutex // guards busy and the turns in it
 	busy map[any]*turn
 }
 
-// A turn is one key in use and those who wait for it.
+// A turn is a key in use, and who waits for it, the first one first. Each is told by
+// the close of its channel that it has the turn.
 type turn struct {
-	mu    sync.Mutex
-	users int // guarded by inFlight.mu
+	next []chan struct{}
 }
 
 func newInFlight() *inFlight { return &inFlight{busy: map[any]*turn{}} }
 
 // lock waits for the turn of key and returns the function that ends it.
 func (f *inFlight) lock(key any) (unlock func()) {
-	f.mu.Lock()
-	t := f.busy[key]
-	if t == nil {
-		t = &turn{}
-		f.busy[key] = t
+	unlock, _ = f.lockWithin(key, nil)
+	return unlock
+}
+
+// lockWithin is lock. Where it has to wait it calls waits, if there is one, and waits
+// within that context; it returns the error of waits or the context's cause.
+func (f *inFlight) lockWithin(key any, waits func() (context.Context, error)) (unlock func(), err error) {
+	unlock = func() { f.unlock(key) }
+	mine := f.enter(key)
+	if mine == nil {
+		return unlock, nil
 	}
-	t.users++
-	f.mu.Unlock()
-	t.mu.Lock()
-	return func() {
-		t.mu.Unlock()
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if t.users--; t.users == 0 {
-			delete(f.busy, key)
+	ctx := context.Background()
+	if waits != nil {
+		if ctx, err = waits(); err != nil {
+			f.leave(key, mine)
+			return nil, err
 		}
 	}
+	select {
+	case <-mine:
+		return unlock, nil
+	case <-ctx.Done():
+		f.leave(key, mine)
+		return nil, context.Cause(ctx)
+	}
+}
+
+// enter takes the turn of key and returns nil; where another has it, it returns what
+// is closed once it is the caller's.
+func (f *inFlight) enter(key any) (mine chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	t := f.busy[key]
+	if t == nil {
+		f.busy[key] = &turn{}
+		return nil
+	}
+	mine = make(chan struct{})
+	t.next = append(t.next, mine)
+	return mine
+}
+
+// leave ends that the caller waits for key: the turn is handed on where it has got it
+// meanwhile.
+func (f *inFlight) leave(key any, mine chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	t := f.busy[key]
+	if i := slices.Index(t.next, mine); i >= 0 {
+		t.next = slices.Delete(t.next, i, i+1)
+		return
+	}
+	f.unlockLocked(key)
+}
+
+func (f *inFlight) unlock(key any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.unlockLocked(key)
+}
+
+func (f *inFlight) unlockLocked(key any) {
+	t := f.busy[key]
+	if len(t.next) == 0 {
+		delete(f.busy, key)
+		return
+	}
+	close(t.next[0])
+	t.next = t.next[1:]
 }
 
 // grants counts the claims of each process that are on their way between their

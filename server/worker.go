@@ -215,7 +215,7 @@ func (w *workers) claim(raw json.RawMessage) (protocol.Identity, deed, error) {
 				"its actor's mode is "+string(in.mode), "a worker claims; set mode: worker"))
 		}
 		messages, told, err := w.claimFor(in, q)
-		if err == nil && len(messages) == 0 && q.Wait > 0 && passedOn(in.wait) {
+		if err == nil && len(messages) == 0 && (q.Wait > 0 || q.Request != "") && passedOn(in.wait) {
 			return answer{again: &protocol.Request{}}
 		}
 		if err != nil {

@@ -181,6 +181,29 @@ func TestWorker_RepeatedClaimIsTheSame(t *testing.T) {
 	}
 }
 
+// Repeats of a claim that waits wait as it does: they hold no place of a large answer,
+// and all get what it gets. Enter the turn in Claim without Waits and this fails.
+func TestWorker_RepeatsOfAWaitingClaimDelayNobody(t *testing.T) {
+	h := newHouse(t)
+	holder := h.birth("resize", 1, config.Worker)
+	p, _ := h.channel(holder)
+	const waiting = 200
+	for i := range waiting {
+		p.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":"w%d","method":"claim","params":{"wait":"1h","request":"r1"}}`, i))
+	}
+	h.living.until(t, func() bool { return h.living.claiming[holder.Process] == waiting })
+	if got := into[protocol.ClaimResult](t, p.ask("claim", `{}`)); len(got.Messages) != 0 {
+		t.Fatalf("%+v", got)
+	}
+	id := h.send("resize", "x")
+	for range waiting {
+		got := into[protocol.ClaimResult](t, p.read())
+		if len(got.Messages) != 1 || got.Messages[0].ID != id || got.Messages[0].Attempt != 1 {
+			t.Fatalf("%+v", got)
+		}
+	}
+}
+
 // A claim that waits delays nobody on its connection, even when as many wait as
 // may; it is answered as soon as there is a message; and it is a sign of life
 // meanwhile.
