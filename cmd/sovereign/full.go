@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 )
 
@@ -11,17 +12,17 @@ const calm = 30 * time.Second
 
 // tellFull calls tell when a store begins to refuse updates for want of room, and when it
 // has accepted all for some time, until ctx ends. full is what is so now, and a channel
-// that is closed when that changes.
-func tellFull(ctx context.Context, full func() (bool, <-chan struct{}), tell func(full bool)) error {
-	told := false
+// that is closed when that changes. told is whether the last that was told, by this program
+// or by the one whose place it has taken, is that it is full.
+func tellFull(ctx context.Context, told *atomic.Bool, full func() (bool, <-chan struct{}), tell func(full bool)) error {
 	for {
 		now, changed := full()
 		var calmed <-chan time.Time
 		switch {
-		case now && !told:
-			told = true
+		case now && !told.Load():
+			told.Store(true)
 			tell(true)
-		case !now && told:
+		case !now && told.Load():
 			calmed = time.After(calm)
 		}
 		select {
@@ -29,7 +30,7 @@ func tellFull(ctx context.Context, full func() (bool, <-chan struct{}), tell fun
 			return context.Cause(ctx)
 		case <-changed:
 		case <-calmed:
-			told = false
+			told.Store(false)
 			tell(false)
 		}
 	}

@@ -47,8 +47,9 @@ func TestTellFull_OnceUntilItIsCalm(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
+		var state atomic.Bool
 		go func() {
-			done <- tellFull(ctx, ask, tell)
+			done <- tellFull(ctx, &state, ask, tell)
 		}()
 		synctest.Wait()
 		want := func(list ...bool) {
@@ -80,6 +81,20 @@ func TestTellFull_OnceUntilItIsCalm(t *testing.T) {
 		if err := <-done; err != context.Canceled {
 			t.Errorf("got %v", err)
 		}
+
+		// The program that takes over goes on with what was told: begin with a state of
+		// its own, and this fails.
+		ctx, cancel = context.WithCancel(t.Context())
+		go func() {
+			done <- tellFull(ctx, &state, ask, tell)
+		}()
+		after(2 * calm)
+		want(true, false, true)
+		set(false)
+		after(calm)
+		want(true, false, true, false)
+		cancel()
+		<-done
 	})
 }
 

@@ -44,6 +44,7 @@ type handoff struct {
 	Now     fence.Instant `json:"now"`     // at which everything stands still
 	Since   uint64        `json:"since"`   // the last event before the run
 	Ready   bool          `json:"ready"`   // the service manager was told that all is up
+	Full    bool          `json:"full"`    // it was told that the disk is full, and not yet that it has room
 	Signals uintptr       `json:"signals"` // of those that came meanwhile, see interruptions.hand; 0 = none
 	Failure *errorJSON    `json:"failure"` // why the next program gave it back; nil = it did not
 

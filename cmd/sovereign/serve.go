@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -54,7 +55,9 @@ func (o runOptions) serve(ctx context.Context, io streams, file *config.File, fr
 			"; all deadlines moved by as much"})
 	})
 	declared := file.Actors
+	var toldFull atomic.Bool
 	if t != nil {
+		toldFull.Store(t.Full)
 		clock.Resume(t.Now)
 		signals.take(t.Signals)
 		declared = t.Supervisor.Specs()
@@ -133,7 +136,7 @@ func (o runOptions) serve(ctx context.Context, io streams, file *config.File, fr
 	reloads := &reloader{source: from, data: file.Data, sup: sup, box: box, log: log,
 		around: func() func() { return service.during(log) }}
 	ups := &upgrader{config: file.Path, data: file.Data, program: program, since: since, log: log, parts: handedParts{db: db, box: box, clock: clock, host: host,
-		sup: sup, sockets: []*server.Listener{controlSocket, workerSocket}, scraped: scraped, console: console, service: service, signals: signals}}
+		sup: sup, sockets: []*server.Listener{controlSocket, workerSocket}, scraped: scraped, console: console, service: service, signals: signals, full: &toldFull}}
 	people := operator{Supervisor: sup, reloads: reloads, upgrader: ups, config: file.Path, started: time.Now()}
 	control := server.NewControl(box, people, thisBuild().Version, file.Data).WithStorage(storage{DB: db})
 	wires.server = server.New(box, control, sup, log)
@@ -164,7 +167,7 @@ func (o runOptions) serve(ctx context.Context, io streams, file *config.File, fr
 			})
 		},
 		func(ctx context.Context) error {
-			return tellFull(ctx, db.Full, func(full bool) {
+			return tellFull(ctx, &toldFull, db.Full, func(full bool) {
 				event := mailbox.Event{Kind: protocol.EventDiskHasRoom, Text: "the store accepts all again"}
 				if full {
 					event = mailbox.Event{Kind: protocol.EventDiskFull, Text: fullNote}

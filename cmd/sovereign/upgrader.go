@@ -15,6 +15,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sovereign-run/sovereign/fence"
@@ -71,6 +72,7 @@ type handedParts struct {
 	console console
 	service *notifier
 	signals *interruptions
+	full    *atomic.Bool // see tellFull
 }
 
 // A standstill keeps the end of the run and an upgrade apart.
@@ -272,7 +274,7 @@ func (u *upgrader) replace(h *handoff) error {
 		fd := rawDescriptor(p.scraped)
 		h.Metrics = &fd
 	}
-	h.Old, h.Since, h.Ready = old.Fd(), u.since, p.service.isReady()
+	h.Old, h.Since, h.Ready, h.Full = old.Fd(), u.since, p.service.isReady(), p.full.Load()
 	if err := errors.Join(h.check(), h.write(memory)); err != nil { // so that it cannot fail later
 		resume()
 		p.answers.Resume(p.sockets...)
