@@ -7,6 +7,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/sovereign-run/sovereign/config"
 	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/refusal"
 )
@@ -217,7 +218,7 @@ func (s *slot) signalled(ctx context.Context, sig syscall.Signal) (reached bool,
 }
 
 // Pause stops deliveries to an actor, durably. Processes, and what they work on,
-// go on.
+// go on. It is refused, wrong_state, for a daemon, which gets none.
 func (sup *Supervisor) Pause(ctx context.Context, name string) error {
 	return sup.pause(ctx, name, true)
 }
@@ -228,8 +229,13 @@ func (sup *Supervisor) Resume(ctx context.Context, name string) error {
 }
 
 func (sup *Supervisor) pause(ctx context.Context, name string, paused bool) error {
-	if _, err := sup.actor(name); err != nil {
+	a, err := sup.actor(name)
+	if err != nil {
 		return err
+	}
+	if paused && a.def.spec.Mode == config.Daemon {
+		return refusal.New(refusal.WrongState, name+" was not paused", "it is a daemon, and daemons get no messages",
+			"`sovereign stop "+name+"` ends its processes")
 	}
 	return sup.box.SetPaused(ctx, name, paused)
 }
