@@ -1,6 +1,7 @@
 package mailbox
 
 import (
+	"crypto/rand"
 	"sync"
 	"time"
 )
@@ -18,10 +19,11 @@ type Arrival struct {
 // mailbox is told of them: a send is no event, and writes none. Nothing is remembered
 // before somebody asks, so that a send costs a count where nobody follows.
 //
-// Arrivals are numbered from the time at which the box was opened, in microseconds:
-// what a follower of an earlier box holds is smaller than every number of this one, and
-// so known to be not of it.
+// Arrivals are numbered from the time at which the box was opened, in microseconds, so
+// that the numbers of an earlier box are mostly smaller than those of this one. Where the
+// wall clock was set back they are not: box tells them apart.
 type arrivals struct {
+	box     string        // random
 	mu      sync.Mutex    // guards what follows
 	first   uint64        // the number of the first that is remembered
 	next    uint64        // that the next one gets
@@ -31,8 +33,11 @@ type arrivals struct {
 
 func newArrivals(opened time.Time) *arrivals {
 	at := uint64(max(1, opened.UnixMicro()))
-	return &arrivals{first: at, next: at}
+	return &arrivals{box: rand.Text(), first: at, next: at}
 }
+
+// ArrivalsOf names the box whose numbers Arrivals has: another one's mean nothing here.
+func (b *Box) ArrivalsOf() string { return b.arrivals.box }
 
 // tell is called once it is durable that a message is visible.
 func (a *arrivals) tell(id ID, to string) {

@@ -145,6 +145,7 @@ type Inbox struct {
 type InboxFollowParams struct {
 	Actor    string   `json:"actor,omitempty"` // arrivals to this one alone
 	Arrivals uint64   `json:"arrivals,omitempty"`
+	Box      string   `json:"box,omitempty"` // of the answer that Arrivals is from
 	Events   uint64   `json:"events,omitempty"`
 	Wait     Duration `json:"wait,omitzero"`
 }
@@ -156,6 +157,7 @@ type InboxFollowParams struct {
 type InboxFollowed struct {
 	IDs      []string `json:"ids"`
 	Arrivals uint64   `json:"arrivals"`
+	Box      string   `json:"box"` // whose place Arrivals is: another one after a restart or an upgrade
 	Events   uint64   `json:"events"`
 	Missed   bool     `json:"missed,omitempty"`
 }

@@ -28,7 +28,7 @@ func (c *Control) inboxFollow(in asking, p protocol.InboxFollowParams) (any, err
 	} else if err := in.bulky(); err != nil {
 		return nil, err
 	}
-	out := protocol.InboxFollowed{IDs: []string{}, Arrivals: p.Arrivals, Events: p.Events}
+	out := protocol.InboxFollowed{IDs: []string{}, Arrivals: p.Arrivals, Box: p.Box, Events: p.Events}
 	for {
 		arrived, more, happened, err := c.changes(in, p, &out)
 		switch {
@@ -48,7 +48,7 @@ func (c *Control) inboxFollow(in asking, p protocol.InboxFollowParams) (any, err
 		}
 		if ctx.Err() != nil {
 			if passedOn(in.wait) {
-				p.Arrivals, p.Events = out.Arrivals, out.Events
+				p.Arrivals, p.Box, p.Events = out.Arrivals, out.Box, out.Events
 				return nil, anew(protocol.MethodInboxFollow, p)
 			}
 			return out, nil
@@ -58,7 +58,7 @@ func (c *Control) inboxFollow(in asking, p protocol.InboxFollowParams) (any, err
 
 // followFromNow is where following begins: behind the last event, at the next arrival.
 func (c *Control) followFromNow(in asking) (any, error) {
-	out := protocol.InboxFollowed{IDs: []string{}}
+	out := protocol.InboxFollowed{IDs: []string{}, Box: c.box.ArrivalsOf()}
 	_, out.Arrivals, _, _ = c.box.Arrivals(0, 0)
 	last, err := c.box.LastEvents(in.run, 1)
 	if err != nil {
@@ -80,13 +80,17 @@ func (c *Control) changes(in asking, p protocol.InboxFollowParams, out *protocol
 			out.IDs = append(out.IDs, id.String())
 		}
 	}
-	list, next, missed, arrived := c.box.Arrivals(out.Arrivals, followPage)
+	from, another := out.Arrivals, out.Box != "" && out.Box != c.box.ArrivalsOf()
+	if another {
+		from = 0 // its number may be one of this box's all the same
+	}
+	list, next, missed, arrived := c.box.Arrivals(from, followPage)
 	for _, a := range list {
 		if p.Actor == "" || a.To == p.Actor {
 			add(a.ID)
 		}
 	}
-	out.Arrivals, out.Missed = next, missed
+	out.Arrivals, out.Box, out.Missed = next, c.box.ArrivalsOf(), missed || another
 	evs, happened, err := c.box.Events(in.run, out.Events, followPage)
 	for _, e := range evs {
 		out.Events = e.Seq

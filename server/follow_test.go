@@ -56,6 +56,12 @@ func TestFollow_TellsArrivalsAndChanges(t *testing.T) {
 	if got := ask(protocol.InboxFollowed{Arrivals: 7, Events: got.Events}, "", time.Hour); !got.Missed || got.Arrivals == 7 {
 		t.Errorf("%+v", got)
 	}
+	// Also where its numbers are possible here, since the wall clock was set back. Leave
+	// out Box and this fails.
+	if again := into[protocol.InboxFollowed](t, p.ask("inbox.follow", protocol.InboxFollowParams{Arrivals: got.Arrivals, Box: "another",
+		Events: got.Events})); !again.Missed || again.Box != begin.Box || begin.Box == "" || again.Arrivals != got.Arrivals {
+		t.Errorf("%+v", again)
+	}
 	// An upgrade asks again on the other side.
 	go func() { answered <- ask(got, "", time.Hour) }()
 	if _, err := h.server.Pause(t.Context()); err != nil {

@@ -40,11 +40,15 @@ func (o inboxOptions) followInbox(ctx context.Context, io streams, conn *connect
 		}
 	}
 	for {
-		params := protocol.InboxFollowParams{Actor: actor, Arrivals: at.Arrivals, Events: at.Events, Wait: protocol.Duration(eventsWait)}
+		params := protocol.InboxFollowParams{Actor: actor, Arrivals: at.Arrivals, Box: at.Box, Events: at.Events, Wait: protocol.Duration(eventsWait)}
 		at = protocol.InboxFollowed{}
 		err := conn.call(ctx, protocol.MethodInboxFollow, params, &at)
 		if err == nil && at.Missed {
-			err = f.catchUp(ctx)
+			why := "more messages arrived than could be followed"
+			if at.Box != params.Box {
+				why = "the supervisor is another one now"
+			}
+			err = f.catchUp(ctx, why)
 		}
 		for i := 0; err == nil && i < len(at.IDs); i++ {
 			err = f.look(ctx, at.IDs[i])
@@ -72,9 +76,9 @@ func (f *follower) look(ctx context.Context, id string) error {
 }
 
 // catchUp shows what was sent since the newest message that was seen, after more have
-// arrived than the supervisor remembers.
-func (f *follower) catchUp(ctx context.Context) error {
-	fmt.Fprintln(f.streams.err, "more messages arrived than could be followed; listing those that were sent meanwhile")
+// arrived than the supervisor remembers, or it was replaced: why says which.
+func (f *follower) catchUp(ctx context.Context, why string) error {
+	fmt.Fprintln(f.streams.err, why+"; listing those that were sent meanwhile")
 	f.after, f.limit = "", mostListed
 	if f.newest > 0 {
 		f.after = "m" + strconv.FormatUint(f.newest, 10)
