@@ -22,7 +22,8 @@
 // invisible until that claim completes.
 //
 // The index (who waits, until when, who holds what) is a fold over committed
-// changes, in memory, rebuilt from the open records by Load. It is a hint: the
+// changes, in memory: Load reads the claims, and claims the rest, a block at a time
+// (unread.go). It is a hint: the
 // claim re-reads its one record.
 //
 // It promises one winner among contenders and one canonical outcome for each

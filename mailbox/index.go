@@ -9,7 +9,7 @@ import (
 )
 
 // The index is a fold over committed changes: who waits, until when, and who
-// holds what. It lives in memory and is rebuilt from the open records by Load.
+// holds what. It lives in memory; Load reads the claims into it, and claims the rest, block by block.
 // It is a hint: a claim re-reads its one record and decides there (P3.11).
 //
 // The rule that keeps it honest: whoever commits a change that makes a message
