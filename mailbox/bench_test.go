@@ -21,6 +21,7 @@ func benchHouse(b *testing.B) (*mailboxtest.House, fence.Holder) {
 	actor := mailboxtest.Actor("work")
 	actor.Limit, actor.Auto, actor.Timeout = 0, true, 10*time.Minute
 	h := mailboxtest.New(b.TempDir()) // on the disk: its syncs are what is measured
+	h.Mailbox.BlockBits = 10          // as in the product
 	h.MustOpen(b)
 	b.Cleanup(func() { _ = h.Close() })
 	if err := h.Box.SetActors(context.Background(), []mailbox.Actor{actor}); err != nil {
