@@ -112,7 +112,7 @@ func (o runOptions) serve(ctx context.Context, io streams, file *config.File, fr
 	if scraped != nil {
 		defer scraped.Close()
 	}
-	options := supervisor.Options{Data: file.Data, Socket: workerSocket.Path(), Environ: os.Environ(), Failed: db.Failed(), Log: log}
+	options := supervisor.Options{Data: file.Data, Socket: workerSocket.Path(), Environ: childEnviron(os.Environ(), program), Failed: db.Failed(), Log: log}
 	var host *process.Host
 	if t == nil {
 		host, err = process.NewHost(log)
