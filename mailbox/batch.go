@@ -2,6 +2,7 @@ package mailbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -159,17 +160,21 @@ const importStep = 6
 
 // Import writes messages in the order given, under new ids, some in each
 // transaction, and returns what became of those that are durable. It stops at the
-// first that is refused and returns its *BatchError; of that one's transaction nothing
-// is written. A message that was CLAIMED is PARKED: how that attempt ended, or will,
+// first that is refused and returns its *BatchError; all before it are durable, and
+// nothing of it or after it. A message that was CLAIMED is PARKED: how that attempt ended, or will,
 // is not known here. Ended ones are kept from now on, and have no receipts.
 func (b *Box) Import(ctx context.Context, list []Import) (sent []Sent, err error) {
 	now := b.wall()
-	drafts := make([]*draft, len(list))
+	drafts := make([]*draft, 0, len(list))
+	var bad error
 	for i, m := range list {
-		if drafts[i], err = b.draft(m.Outgoing, now); err != nil {
-			return nil, &BatchError{i, err}
+		d, err := b.draft(m.Outgoing, now)
+		if err != nil {
+			bad = &BatchError{i, err}
+			break
 		}
-		drafts[i].keyFree = m.KeyFree
+		d.keyFree = m.KeyFree
+		drafts = append(drafts, d)
 	}
 	size, from := 0, 0
 	for i, d := range drafts {
@@ -178,13 +183,21 @@ func (b *Box) Import(ctx context.Context, list []Import) (sent []Sent, err error
 			continue
 		}
 		part, err := b.importStep(ctx, drafts[from:i+1], list[from:i+1], from)
+		if which, ok := errors.AsType[*BatchError](err); ok && which.Index > from {
+			// Nothing of that transaction was written: once more, up to the one
+			// that is refused.
+			var again error
+			if part, again = b.importStep(ctx, drafts[from:which.Index], list[from:which.Index], from); again != nil {
+				err = again
+			}
+		}
+		sent = append(sent, part...)
 		if err != nil {
 			return sent, err
 		}
-		sent = append(sent, part...)
 		size, from = 0, i+1
 	}
-	return sent, nil
+	return sent, bad
 }
 
 func (b *Box) importStep(ctx context.Context, drafts []*draft, list []Import, first int) ([]Sent, error) {

@@ -61,15 +61,20 @@ func (c *Control) inboxImport(in asking, p protocol.InboxImportParams) (any, err
 		return nil, err
 	}
 	line := func(i int) int { return p.Messages[i].Line }
-	list := make([]mailbox.Import, len(p.Messages))
+	list := make([]mailbox.Import, 0, len(p.Messages))
+	var bad error
 	for i, m := range p.Messages {
 		one, err := imported(m, time.Now())
 		if err != nil {
-			return nil, inLine(&mailbox.BatchError{Index: i, Err: err}, line)
+			bad = &mailbox.BatchError{Index: i, Err: err} // those before it count
+			break
 		}
-		list[i] = one
+		list = append(list, one)
 	}
 	sent, err := c.box.Import(in.run, list)
+	if err == nil {
+		err = bad
+	}
 	if err != nil && len(sent) == 0 {
 		return nil, inLine(err, line)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -110,8 +111,8 @@ is over is not held again; ended messages are kept from now on; charges and
 receipts do not come along. The recipients must be declared, and their inboxes have
 room.
 
-It is durable line by line: at the first that is refused it stops, and says from which
-line on to repeat it.`,
+It is durable line by line: at the first that is refused it stops, those before it are
+imported, and it says from which line on to go on.`,
 		Example: `  sovereign inbox export | sovereign inbox import - --data /srv/other/.sovereign`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -134,9 +135,12 @@ func (s *shared) importInbox(ctx context.Context, streams streams, name string) 
 		return err
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
-	in := importing{conn: conn, shown: newCounter(streams.err, "imported", s.json)}
+	in := importing{conn: conn, from: name, data: s.data, shown: newCounter(streams.err, "imported", s.json)}
 	err = eachLine(file, func(line int, m protocol.ExportedMessage, _ int) error {
 		m.Line = line
+		if m.State == "" {
+			return lineRefusal(line, "state is missing", "an import takes what inbox export wrote; for new messages use `sovereign send --batch`")
+		}
 		n, err := encodedSize(m)
 		if err != nil {
 			return err
@@ -159,11 +163,14 @@ func (s *shared) importInbox(ctx context.Context, streams streams, name string) 
 // An importing is an import under way.
 type importing struct {
 	conn    *connection
+	from    string // file that is read; - is the standard input
+	data    string // folder of the store, as it was given
 	shown   *progress
 	batch   []protocol.ExportedMessage
 	size    int
 	done    int
 	last    int // line of the last one that is durable
+	wrong   int // line of the one that was refused; 0 = it is not known
 	refused error
 }
 
@@ -175,6 +182,9 @@ func (in *importing) send(ctx context.Context) error {
 	in.batch, in.size = nil, 0
 	var got protocol.InboxImported
 	if in.refused = in.conn.call(ctx, protocol.MethodInboxImport, protocol.InboxImportParams{Messages: batch}, &got); in.refused != nil {
+		if first := batch[0].Line; strings.HasPrefix(refusal.Of(in.refused).Message, lineError(first).Error()+":") {
+			in.wrong = first
+		}
 		return in.refused
 	}
 	in.done += len(got.Messages)
@@ -184,6 +194,9 @@ func (in *importing) send(ctx context.Context) error {
 	in.shown.count(int64(in.done))
 	if got.Error != nil {
 		in.refused = got.Error.Refusal()
+		if n := len(got.Messages); n < len(batch) {
+			in.wrong = batch[n].Line
+		}
 	}
 	return in.refused
 }
@@ -191,8 +204,15 @@ func (in *importing) send(ctx context.Context) error {
 func (in *importing) tell(w io.Writer, asJSON bool, err error) error {
 	if err != nil {
 		said := *refusal.Of(err)
-		said.Why = fmt.Sprintf("%s; imported: %s, up to line %d", said.Why, plural(int64(in.done), "message"), in.last)
-		said.Next = fmt.Sprintf("then go on with the rest: tail -n +%d FILE | sovereign inbox import -", in.last+1)
+		if n, ok := errors.AsType[lineError](err); ok && in.refused == nil {
+			in.wrong = int(n)
+		}
+		imported := "nothing was imported"
+		if in.done > 0 {
+			imported = fmt.Sprintf("imported: %s, up to line %d", plural(int64(in.done), "message"), in.last)
+		}
+		said.Why = strings.TrimPrefix(said.Why+"; "+imported, "; ")
+		said.Next = in.next(&said)
 		return said.Because(err)
 	}
 	if asJSON {
@@ -200,4 +220,28 @@ func (in *importing) tell(w io.Writer, asJSON bool, err error) error {
 	}
 	_, err = fmt.Fprintf(w, "%s imported\n", plural(int64(in.done), "message"))
 	return err
+}
+
+// next is what to do after an import that was refused as r says.
+func (in *importing) next(r *refusal.Error) string {
+	file, from := "FILE", in.last+1
+	if in.from != "-" {
+		file = shellQuote(in.from)
+	}
+	if in.wrong > 0 {
+		from = in.wrong // what is before it is empty, or imported
+	}
+	rest := fmt.Sprintf("then `tail -n +%d %s | sovereign inbox import -", from, file)
+	if in.data != "" {
+		rest += " --data " + shellQuote(in.data)
+	}
+	rest += "`"
+	switch {
+	case r.Category == refusal.BadRequest && in.wrong > 0:
+		return fmt.Sprintf("correct or delete line %d, %s", in.wrong, rest)
+	case r.Next != "":
+		return r.Next + "; " + rest
+	default:
+		return rest
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"reflect"
 
 	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/refusal"
@@ -36,7 +37,7 @@ func eachLine[T any](r io.Reader, fn func(line int, v T, size int) error) error 
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return usage(fmt.Sprintf("line %d: cannot be read", n), err.Error(), "")
+			return lineRefusal(n, "cannot be read", err.Error())
 		}
 		text = bytes.TrimSpace(text)
 		if n == 1 {
@@ -56,12 +57,21 @@ func eachLine[T any](r io.Reader, fn func(line int, v T, size int) error) error 
 			err = protocol.CheckText(text)
 		}
 		if err != nil {
-			return usage(fmt.Sprintf("line %d: is not what it should be", n), err.Error(), "each line is one JSON object; nothing was changed by this line or a later one")
+			return lineRefusal(n, lineProblem(err, reflect.TypeFor[T]()), "")
 		}
 		if err := fn(n, v, len(text)); err != nil {
 			return err
 		}
 	}
+}
+
+// A lineError is the number of the line that is wrong.
+type lineError int
+
+func (n lineError) Error() string { return fmt.Sprintf("line %d", int(n)) }
+
+func lineRefusal(n int, message, why string) error {
+	return refusal.New(refusal.BadRequest, fmt.Sprintf("line %d: %s", n, message), why, "").Because(lineError(n))
 }
 
 // readLine reads one line of at most a request's size; io.EOF behind the last.

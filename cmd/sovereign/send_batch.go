@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/sovereign-run/sovereign/mailbox"
 	"github.com/sovereign-run/sovereign/protocol"
+	"github.com/sovereign-run/sovereign/refusal"
 )
 
 // runBatch sends the lines of a file, all or none. Nothing is sent before the last of
@@ -91,6 +93,12 @@ func (o sendOptions) readBatch(io streams, to string) ([]protocol.BatchMessage, 
 		batch = append(batch, m)
 		return nil
 	})
+	if _, ok := errors.AsType[lineError](err); ok {
+		said := *refusal.Of(err)
+		said.Why = strings.TrimPrefix(said.Why+"; nothing was sent", "; ")
+		said.Next = "correct the line, and send the whole batch again: it is sent all at once or not at all"
+		return nil, said.Because(err)
+	}
 	if err == nil && len(batch) == 0 {
 		err = usage("the batch is empty", o.batch+" holds no message", "")
 	}
