@@ -111,11 +111,11 @@ func initialize(w io.Writer, dir string, files []starter) error {
 			return refusal.New(refusal.Failed, path+" exists already", "init overwrites nothing",
 				"choose another folder: sovereign init DIR")
 		case !errors.Is(err, fs.ErrNotExist):
-			return fmt.Errorf("look for %s: %w", path, err)
+			return mayNot("look for "+path, err)
 		}
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("make the folder: %w", err)
+		return mayNot("make the folder "+dir, err)
 	}
 	for _, f := range files {
 		if err := writeNew(filepath.Join(dir, f.name), f.text, f.mode); err != nil {
@@ -137,7 +137,7 @@ func initialize(w io.Writer, dir string, files []starter) error {
 func writeNew(path, text string, mode fs.FileMode) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
+		return mayNot("write "+path, err)
 	}
 	_, err = f.WriteString(text)
 	return errors.Join(err, f.Close())

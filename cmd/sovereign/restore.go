@@ -49,6 +49,9 @@ func (s *shared) restore(ctx context.Context, io streams, name string) (err erro
 	if at.inherited.Process != "" {
 		return orphaned(nil)
 	}
+	if _, err := os.Stat(name); err != nil {
+		return mayNot("restore "+name, err)
+	}
 	out := restoredStore{File: name}
 	shown := newProgress(io.err, "restore", s.json)
 	db, err := alone(ctx, at.data, func() (*bolt.DB, error) {
