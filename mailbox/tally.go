@@ -97,12 +97,18 @@ func (b *Box) Tallies() map[string]Tally {
 
 // Oldest returns, for each actor for which a message is ready, when the oldest of
 // those was sent. Messages that wait for their time are not ready. Without Load
-// it is empty. It reads one record for each actor.
+// it is empty. It reads one record for each actor, and
+// the blocks that may have an older message and that nobody has read yet.
 func (b *Box) Oldest(ctx context.Context) (sent map[string]time.Time, err error) {
 	first, unread := b.index.oldest()
-	for ; unread != nil; first, unread = b.index.oldest() {
-		if err := b.readBlock(ctx, *unread); err != nil {
-			return nil, err
+	for ; len(unread) > 0; first, unread = b.index.oldest() {
+		for _, k := range unread {
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+			if err := b.readBlock(ctx, k); err != nil {
+				return nil, err
+			}
 		}
 	}
 	err = b.store.View(ctx, func(r store.Reader) error {
@@ -122,9 +128,9 @@ func (b *Box) Oldest(ctx context.Context) (sent map[string]time.Time, err error)
 	return sent, err
 }
 
-// oldest returns the smallest id that is ready, for each actor that has one; or a block
-// that is to be read first.
-func (x *index) oldest() (ids map[string]ID, unread *block) {
+// oldest returns the smallest id that is ready, for each actor that has one; or the
+// blocks that are to be read first, some of them more than once.
+func (x *index) oldest() (ids map[string]ID, unread []block) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	first := map[string]ID{}
@@ -132,7 +138,8 @@ func (x *index) oldest() (ids map[string]ID, unread *block) {
 		for i := range q.levels {
 			l := &q.levels[i]
 			if k, ok := x.before(l); ok {
-				return nil, &k
+				unread = append(unread, k)
+				continue
 			}
 			if len(l.ids.all) == 0 {
 				continue
@@ -142,5 +149,5 @@ func (x *index) oldest() (ids map[string]ID, unread *block) {
 			}
 		}
 	}
-	return first, nil
+	return first, unread
 }
