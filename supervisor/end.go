@@ -64,10 +64,11 @@ func (s *slot) endTree(ctx context.Context, c *child) error {
 	if err == nil {
 		return nil
 	}
+	stuck := err // err goes on below, beside what is posted
 	s.post(func() {
-		s.history.trouble = refusal.New(refusal.Failed, err.Error(), "the system does not end it",
-			"find out what it waits for (ps -o stat,wchan), then run `sovereign restart "+s.name.Actor+"`").Because(err)
-		s.sup.note(c, protocol.EventStuck, err.Error())
+		s.history.trouble = refusal.New(refusal.Failed, stuck.Error(), "the system does not end it",
+			"find out what it waits for (ps -o stat,wchan), then run `sovereign restart "+s.name.Actor+"`").Because(stuck)
+		s.sup.note(c, protocol.EventStuck, stuck.Error())
 		s.step(unkillable)
 	})
 	for wait := insistMost; err != nil; wait = min(2*wait, time.Minute) {

@@ -184,7 +184,7 @@ func TestTask_SpawnFailed(t *testing.T) {
 		t.Errorf("the good one ended as %s", d.State)
 	}
 	s := w.state("broken", "failed")
-	if !strings.Contains(s.Why, "spawn failed: ENOENT: /nowhere/at-all") || s.Next != "sovereign start broken" {
+	if !strings.Contains(s.Why, "spawn failed: ENOENT: /nowhere/at-all") || !strings.Contains(s.Next, "sovereign reload") {
 		t.Errorf("status %+v", s)
 	}
 	if got := len(w.all("broken", "spawn_failed")); got != 3 {

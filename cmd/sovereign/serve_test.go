@@ -22,7 +22,7 @@ import (
 func TestServe_StopsWhenItCannotKnowItsLastWrite(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "actors.yaml")
-	if err := os.WriteFile(path, []byte("version: 1\nactors: {job: {command: [sleep, '1000'], mode: daemon}}\n"), 0o644); err != nil {
+	if err := os.WriteFile(path, []byte("version: 1\nactors: {job: {command: [sleep, '1000'], mode: worker}}\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	file, err := config.Load(path)
