@@ -36,7 +36,7 @@ const blockBits = 10
 
 func (b *Box) blockOf(id ID) block { return block(id >> b.index.bits) }
 
-// from and to bound the ids of a block.
+// blockBounds are the first id of a block and the one behind its last.
 func (b *Box) blockBounds(k block) (from, to ID) {
 	return ID(k) << b.index.bits, ID(k+1) << b.index.bits
 }
@@ -109,12 +109,18 @@ func (b *Box) marked(r store.Reader) bool {
 	return len(v) == 1 && v[0] == b.index.bits
 }
 
-// scanBlock gives the open records of a block to fn, in id order, until it returns
-// false. What cannot be read is given with an error.
+// scanBlock is scanOpen of a block.
 func (b *Box) scanBlock(r store.Reader, k block, name func([]byte) string, fn func(rec *record, id ID, err error) bool) {
-	var rec record
 	from, to := b.blockBounds(k)
-	r.Scan(idKey(spaceOpen, from), idKey(spaceOpen, to), func(key, v []byte) bool {
+	b.scanOpen(r, idKey(spaceOpen, from), idKey(spaceOpen, to), name, fn)
+}
+
+// scanOpen gives the open records whose keys are from one up to before another (nil: the
+// last) to fn, in id order, until it returns false. What cannot be read is given with an
+// error. One record serves for all: fn copies what it keeps.
+func (b *Box) scanOpen(r store.Reader, from, to []byte, name func([]byte) string, fn func(rec *record, id ID, err error) bool) {
+	var rec record
+	r.Scan(from, to, func(key, v []byte) bool {
 		id, ok := parseIDKey(key)
 		if !ok {
 			b.log.Error("unreadable key left alone", "key", key)
@@ -139,14 +145,7 @@ func (b *Box) scanClaims(r store.Reader, fn func(*record)) {
 		return true
 	}
 	if !b.marked(r) {
-		var rec record
-		r.Scan([]byte{spaceOpen}, nil, func(k, v []byte) bool {
-			if id, ok := parseIDKey(k); ok {
-				err := rec.decode(id, v, b.actors.name)
-				return one(&rec, id, err)
-			}
-			return true
-		})
+		b.scanOpen(r, []byte{spaceOpen}, nil, b.actors.name, one)
 		return
 	}
 	r.Scan([]byte{spaceBlock, 0}, []byte{spaceBlock, 1}, func(key, _ []byte) bool {
@@ -177,11 +176,9 @@ func (b *Box) markBlocks(ctx context.Context) error {
 				wanted[string(key)] = struct{}{}
 			}
 		}
-		var rec record
 		var last mark
-		r.Scan([]byte{spaceOpen}, nil, func(k, v []byte) bool {
-			id, ok := parseIDKey(k)
-			if !ok || rec.decode(id, v, b.actors.name) != nil {
+		b.scanOpen(r, []byte{spaceOpen}, nil, b.actors.name, func(rec *record, id ID, err error) bool {
+			if err != nil {
 				return true // left alone, and logged where it is read
 			}
 			if m := (mark{rec.to, rec.priority, b.blockOf(id)}); m != last {

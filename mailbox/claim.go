@@ -117,11 +117,7 @@ func (b *Box) Claim(ctx context.Context, h fence.Holder, q ClaimRequest) ([]Deli
 		left = room{size: q.Size, left: q.Room}
 	}
 	idle := func() (context.Context, error) {
-		err := b.store.View(ctx, func(r store.Reader) error {
-			_, err := b.leases.CheckTx(r, h, b.leases.Now())
-			return err
-		})
-		if err != nil || q.Wait == 0 {
+		if err := b.holds(ctx, h); err != nil || q.Wait == 0 {
 			return ctx, err
 		}
 		return wait()

@@ -3,10 +3,10 @@ package mailbox
 import (
 	"strconv"
 	"strings"
-
-	"github.com/sovereign-run/sovereign/protocol"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/sovereign-run/sovereign/protocol"
 )
 
 // maxReason bounds a reason as it is stored, in bytes.
