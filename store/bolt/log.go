@@ -41,13 +41,13 @@ func (db *DB) openLog() error {
 	if db.options.LogSize > 0 {
 		db.limit = db.options.LogSize
 	}
+	if err := db.checkSpareLog(); err != nil {
+		return err
+	}
 	created := false
 	for i, name := range LogFiles {
 		f := db.logs[i]
 		if f == nil {
-			if err := db.checkSpareLog(); err != nil {
-				return err
-			}
 			file, err := openFile(filepath.Join(db.dir, name), os.O_RDWR|os.O_CREATE, 0o600)
 			if err == nil {
 				f, err = wal.Open(file)
