@@ -54,9 +54,7 @@ func (h *Host) givenFiles(own unix.Rlimit) (given FileLimit, err error) {
 // askChild runs on the spawner thread. Where tracing is forbidden the child, this program
 // again, may come to say its version to nobody.
 func (h *Host) askChild() (given FileLimit, err error) {
-	h.mu.Lock()
-	h.forking++
-	h.mu.Unlock()
+	h.beginForking()
 	attr := &syscall.ProcAttr{Env: []string{}, Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, Ptrace: true}}
 	argv := []string{os.Args[0], "version"}
 	pid, err := syscall.ForkExec("/proc/self/exe", argv, attr)
@@ -74,11 +72,7 @@ func (h *Host) askChild() (given FileLimit, err error) {
 	if pid > 0 {
 		discard(pid)
 	}
-	h.forking--
-	if h.skipped && h.forking == 0 {
-		h.skipped = false
-		h.wakeLocked()
-	}
+	h.endForkingLocked()
 	return given, err
 }
 

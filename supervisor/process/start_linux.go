@@ -113,10 +113,7 @@ func (h *Host) fork(s Spec, path string, streams []int, l *leaf, cgroup []int) (
 		unix.Umask(s.Umask)
 		defer unix.Umask(h.thread.umask)
 	}
-	h.mu.Lock()
-	h.forking++
-	h.mu.Unlock()
-
+	h.beginForking()
 	pid, err := syscall.ForkExec(path, s.Argv, attr)
 	if errors.Is(err, unix.EPERM) && attr.Sys.Ptrace {
 		// Tracing is forbidden here (kernel.yama.ptrace_scope=3, seccomp), or
@@ -144,12 +141,24 @@ func (h *Host) fork(s Spec, path string, streams []int, l *leaf, cgroup []int) (
 	} else if pid > 0 {
 		discard(pid)
 	}
+	h.endForkingLocked()
+	return p, untraced, err
+}
+
+// beginForking has the reaper leave unknown children alone, until endForkingLocked.
+func (h *Host) beginForking() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.forking++
+}
+
+// endForkingLocked ends what beginForking began; whoever was left alone is looked at then.
+func (h *Host) endForkingLocked() {
 	h.forking--
 	if h.skipped && h.forking == 0 {
 		h.skipped = false
 		h.wakeLocked()
 	}
-	return p, untraced, err
 }
 
 // files are the child's descriptors: index is number. Everything else is
