@@ -38,14 +38,8 @@ func lineProblem(err error, t reflect.Type) string {
 		return text
 	}
 	text = fmt.Sprintf("unknown field %q", protocol.Cut(name, 60))
-	best, bestSlips := "", 3
-	for _, known := range fieldNames(t) {
-		if n := slips(name, known); n < bestSlips && n < len(known) {
-			best, bestSlips = known, n
-		}
-	}
-	if best != "" {
-		text += fmt.Sprintf(", did you mean %q?", best)
+	if meant := closest(name, fieldNames(t)); meant != "" {
+		text += fmt.Sprintf(", did you mean %q?", meant)
 	}
 	return text
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 
 	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/refusal"
@@ -17,16 +18,12 @@ func (s *shared) didYouMean(ctx context.Context, err error, name string) error {
 	if s.read(ctx, protocol.MethodStatus, protocol.StatusParams{}, &status) != nil {
 		return err // what is known already is worth more
 	}
-	best, bestSlips := "", 3
-	for _, a := range status.Actors {
-		if a.Actor == name {
-			return err
-		}
-		if n := slips(name, a.Actor); n < bestSlips && n < len(a.Actor) {
-			best, bestSlips = a.Actor, n
-		}
+	known := make([]string, len(status.Actors))
+	for i, a := range status.Actors {
+		known[i] = a.Actor
 	}
-	if best == "" {
+	best := closest(name, known)
+	if best == "" || slices.Contains(known, name) {
 		return err
 	}
 	r := *refusal.Of(err)

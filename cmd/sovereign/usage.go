@@ -109,14 +109,26 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 
 // closestFlag is the flag of cmd that word is most likely a slip of, or "".
 func closestFlag(cmd *cobra.Command, word string) string {
-	best, bestSlips := "", 3
+	var known []string
 	look := func(f *pflag.Flag) {
-		if n := slips(strings.ToLower(word), f.Name); !f.Hidden && n < bestSlips && n < len(f.Name) {
-			best, bestSlips = f.Name, n
+		if !f.Hidden {
+			known = append(known, f.Name)
 		}
 	}
 	cmd.Flags().VisitAll(look)
 	cmd.InheritedFlags().VisitAll(look)
+	return closest(strings.ToLower(word), known)
+}
+
+// closest is the first of those known of which word is most likely a slip: with at most
+// two slips, and fewer than it has letters. "" if there is none.
+func closest(word string, known []string) string {
+	best, bestSlips := "", 3
+	for _, name := range known {
+		if n := slips(word, name); n < bestSlips && n < len(name) {
+			best, bestSlips = name, n
+		}
+	}
 	return best
 }
 
