@@ -6,8 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -16,9 +14,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/sovereign-run/sovereign/config"
-	"github.com/sovereign-run/sovereign/store/bolt"
 )
 
 // A disk that is full is told once, and once that there is room again, however often
@@ -102,26 +97,13 @@ func TestTellFull_OnceUntilItIsCalm(t *testing.T) {
 // is written from what is kept for that, and in the status. Record the event as one that
 // can wait, or leave the status out of storage.Room, and this fails.
 func TestServe_TellsThatTheDiskIsFull(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "actors.yaml")
-	if err := os.WriteFile(path, []byte("version: 1\nactors: {job: {command: [sleep, '1000'], mode: daemon}, idle: {command: ['true']}}\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	file, err := config.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var full atomic.Bool
-	db, err := bolt.Open(file.Data, bolt.Options{Commit: func(commit func() error) error {
+	file, db := fileAndStore(t, "{job: {command: [sleep, '1000'], mode: daemon}, idle: {command: ['true']}}", func(commit func() error) error {
 		if full.Swap(false) {
 			return &fs.PathError{Op: "write", Path: "mailbox.wal.1", Err: syscall.ENOSPC}
 		}
 		return commit()
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	})
 	out := make(lineWriter, 64)
 	var errs bytes.Buffer
 	o := runOptions{shared: &shared{}, logFormat: "text"}

@@ -20,17 +20,8 @@ import (
 // with an unknown outcome, everything stops by itself, the exit status is 1, and
 // one clear message says why, without a stack trace.
 func TestServe_StopsWhenItCannotKnowItsLastWrite(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "actors.yaml")
-	if err := os.WriteFile(path, []byte("version: 1\nactors: {job: {command: [sleep, '1000'], mode: worker}}\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	file, err := config.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var broken atomic.Bool
-	db, err := bolt.Open(file.Data, bolt.Options{Commit: func(commit func() error) error {
+	file, db := fileAndStore(t, "{job: {command: [sleep, '1000'], mode: worker}}", func(commit func() error) error {
 		if err := commit(); err != nil {
 			return err
 		}
@@ -38,11 +29,7 @@ func TestServe_StopsWhenItCannotKnowItsLastWrite(t *testing.T) {
 			return errors.New("input/output error") // stored, but who knows
 		}
 		return nil
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	})
 	out := make(lineWriter, 64)
 	var errs bytes.Buffer
 	o := runOptions{shared: &shared{}, logFormat: "text"}
@@ -53,7 +40,7 @@ func TestServe_StopsWhenItCannotKnowItsLastWrite(t *testing.T) {
 	broken.Store(true)
 	s := shared{data: file.Data}
 	_ = s.write(t.Context(), "actor.pause", map[string]string{"actor": "job"}, nil)
-	err = <-ended
+	err := <-ended
 	if !refusal.Has(err, refusal.OutcomeUnknown) || statusOf(err) != exitFailed {
 		t.Errorf("serve ended with %v, status %d", err, statusOf(err))
 	}
@@ -65,6 +52,26 @@ func TestServe_StopsWhenItCannotKnowItsLastWrite(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(file.Data, "control.sock")); err == nil {
 		t.Error("the socket is left")
 	}
+}
+
+// fileAndStore are an actors.yaml in a new folder, and its store, open until the test
+// ends, with a hook around its commits.
+func fileAndStore(t *testing.T, actors string, commit func(commit func() error) error) (*config.File, *bolt.DB) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "actors.yaml")
+	if err := os.WriteFile(path, []byte("version: 1\nactors: "+actors+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	file, err := config.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := bolt.Open(file.Data, bolt.Options{Commit: commit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return file, db
 }
 
 // A lineWriter hands on what is written to it.

@@ -19,11 +19,7 @@ import (
 // Who accepts a rollback follows none either. Take O_NOFOLLOW or O_NONBLOCK out of
 // openFile and this fails.
 func TestOpen_FollowsNoLinkAndWaitsForNoFIFO(t *testing.T) {
-	dir := t.TempDir()
-	db := open(t, dir, bolt.Options{})
-	putNumbers(t, db, 0, 12)
-	crashed := crash(t, dir)
-	closeStore(t, db)
+	stops := stoppedStores(t)
 	names := append([]string{bolt.DataFile, bolt.LockFile, bolt.MarkFile, bolt.ReserveFile}, bolt.LogFiles[:]...)
 	for _, name := range names {
 		for kind, put := range map[string]func(path, target string) error{
@@ -36,7 +32,7 @@ func TestOpen_FollowsNoLinkAndWaitsForNoFIFO(t *testing.T) {
 			},
 			"FIFO": func(path, _ string) error { return syscall.Mkfifo(path, 0o600) },
 		} {
-			for stop, from := range map[string]string{"crashed": crashed, "closed": dir} {
+			for stop, from := range stops {
 				t.Run(fmt.Sprintf("%s,%s,%s", name, kind, stop), func(t *testing.T) {
 					left, target := crash(t, from), filepath.Join(t.TempDir(), "target")
 					path := filepath.Join(left, name)
@@ -91,10 +87,10 @@ func TestOpen_FollowsNoLinkAndWaitsForNoFIFO(t *testing.T) {
 	}
 	// The folder as a whole may be one.
 	link := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(dir, link); err != nil {
+	if err := os.Symlink(stops["closed"], link); err != nil {
 		t.Fatal(err)
 	}
-	db = open(t, link, bolt.Options{})
+	db := open(t, link, bolt.Options{})
 	mustHaveNumbers(t, db, 12)
 	closeStore(t, db)
 }

@@ -14,24 +14,32 @@ import (
 	"github.com/sovereign-run/sovereign/store/bolt"
 )
 
+// stoppedStores are the folders of a store with a few numbers: one that has crashed, and
+// one that was closed in order.
+func stoppedStores(t *testing.T) map[string]string {
+	t.Helper()
+	dir := t.TempDir()
+	db := open(t, dir, bolt.Options{})
+	putNumbers(t, db, 0, 12)
+	crashed := crash(t, dir)
+	closeStore(t, db)
+	return map[string]string{"crashed": crashed, "closed": dir}
+}
+
 // What has the name of a log file and cannot be read is refused, store_corrupt, with
 // what is to be done, by who reads as by who writes, and by the check; and what the
 // refusal says does it: after a crash the store goes on without what that file held,
 // which is kept; after an orderly stop, without losing anything. Take setAside out of
 // openForWriting and this fails.
 func TestOpen_TellsALogThatCannotBeRead(t *testing.T) {
-	dir := t.TempDir()
-	db := open(t, dir, bolt.Options{})
-	putNumbers(t, db, 0, 12)
-	crashed := crash(t, dir)
-	closeStore(t, db)
+	stops := stoppedStores(t)
 	for name, put := range map[string]func(name string) error{
 		"folder":     func(name string) error { return os.Mkdir(name, 0o700) },
 		"FIFO":       func(name string) error { return syscall.Mkfifo(name, 0o600) },
 		"very large": func(name string) error { return os.WriteFile(name, nil, 0o600) },
 	} {
 		for _, log := range bolt.LogFiles {
-			for stop, from := range map[string]string{"crashed": crashed, "closed": dir} {
+			for stop, from := range stops {
 				t.Run(fmt.Sprintf("%s,%s,%s", log, name, stop), func(t *testing.T) {
 					left := crash(t, from)
 					path := filepath.Join(left, log)
