@@ -273,12 +273,20 @@ func (c *cgroups) handOff() *InheritedCgroups {
 	return &InheritedCgroups{Own: c.own, Root: c.root, Limits: c.limits, Moved: c.moved, Enabled: c.enabled}
 }
 
-// put takes a leaf back whose tree is gone.
+// gone reports whether somebody has removed the leaf's folder: a service manager removes
+// the empty cgroups of a service that it has just ended, and may come late.
+func (l *leaf) gone() bool {
+	_, err := os.Stat(l.path)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// put takes a leaf back whose tree is gone. One that is gone itself is made anew when
+// it is taken again.
 func (c *cgroups) put(l *leaf) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.busy, l.name)
-	if len(c.idle) >= maxIdle || l.killed.Load() {
+	if len(c.idle) >= maxIdle || l.killed.Load() || l.gone() {
 		l.remove()
 		return
 	}

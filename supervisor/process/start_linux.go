@@ -27,18 +27,29 @@ func (h *Host) start(ctx context.Context, s Spec) (*Process, error) {
 	if (s.Memory > 0 || s.Pids > 0) && (s.Cgroup == "" || h.groups == nil || !h.groups.limited()) {
 		return nil, &StartError{Path: path, Reason: "limits of memory and pids need a delegated cgroup v2 with those controllers"}
 	}
-	var l *leaf
-	if s.Cgroup != "" && h.groups != nil {
-		if l, err = h.groups.take(s.Cgroup, s.Memory, s.Pids); err != nil {
+	if s.Cgroup == "" || h.groups == nil {
+		return h.startIn(ctx, s, path, nil)
+	}
+	for try := 0; ; try++ {
+		l, err := h.groups.take(s.Cgroup, s.Memory, s.Pids)
+		if err != nil {
 			return nil, &StartError{Errno: errnoOf(err), Path: path, Reason: "its cgroup: " + err.Error()}
 		}
-	}
-	p, err := h.startIn(ctx, s, path, l)
-	if err != nil && l != nil {
+		p, err := h.startIn(ctx, s, path, l)
+		if err == nil {
+			return p, nil
+		}
+		gone := l.gone()
 		h.groups.put(l)
+		if !gone || try == mostLeaves {
+			return nil, err
+		}
 	}
-	return p, err
 }
+
+// mostLeaves is how often a leaf that was removed before its child was in it is made
+// anew for one start.
+const mostLeaves = 3
 
 // beginFork is paired with forks.Done; Close waits for it.
 func (h *Host) beginFork() error {

@@ -388,6 +388,30 @@ func (s *supervisor) startsAgain(path string) {
 	s.check(p.KillTree(s.ctx))
 }
 
+// A cgroup that a service manager has removed, since it was empty, is made anew: a start
+// that failed for it would fail for ever. Take the loop out of Host.start and this fails.
+func TestStart_MakesARemovedCgroupAnew(t *testing.T) {
+	t.Parallel()
+	needCgroup(t)
+	run(t, "removed cgroup")
+}
+
+func init() {
+	roles["removed cgroup"] = func(s *supervisor) {
+		s.host()
+		for range 3 {
+			p := s.start(process.Spec{Argv: []string{"/bin/true"}, Umask: -1, Cgroup: "leaf"})
+			folder := p.Cgroup()
+			<-p.Exited()
+			s.check(p.KillTree(s.ctx))
+			if err := os.Remove(folder); err != nil && !errors.Is(err, os.ErrNotExist) {
+				s.fail("remove %s: %v", folder, err)
+			}
+		}
+		s.check(s.Close())
+	}
+}
+
 // A user who has all the processes that the limit allows gets no more, is told so,
 // and may try again later. (The limit is the child's, not the program's: Go's runtime
 // aborts when it is refused a thread.)
