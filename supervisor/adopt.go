@@ -83,7 +83,7 @@ func (s *slot) adoptPolicy() {
 	if logs := s.logs.Load(); logs != nil {
 		logs.Limit(spec.Log.MaxSize, spec.Log.Keep)
 	}
-	if c := s.child; c != nil && !c.decided && c.proc != nil && c.task == nil && s.watched != nil {
+	if c := s.child; c != nil && !c.decided && c.task == nil && s.watched != nil {
 		s.limit.off()
 		if spec.Watchdog > 0 {
 			s.limit.set(s.sup.now(), spec.Watchdog)
