@@ -395,8 +395,10 @@ func startTime(t *testing.T, pid int) (n uint64) {
 // not harmed.
 func TestTooFewDescriptors(t *testing.T) {
 	dir, said, told := t.TempDir(), newFifo(t), newFifo(t)
-	good := shell("good", config.Daemon, "echo up >"+said.path+"; sleep 1000")
+	ready := &config.Ready{Exec: []string{"/bin/true"}, Timeout: patience}
+	good := shell("good", config.Daemon, "echo up >"+said.path+"; sleep 1000", func(a *config.Actor) { a.Ready = ready })
 	other := shell("other", config.Daemon, "echo $$ >"+told.path+"; exec sleep 1000", func(a *config.Actor) {
+		a.Ready, a.After = ready, []string{"good"}
 		a.Backoff.Initial, a.Backoff.Max = time.Hour, time.Hour
 		a.Intensity = config.Intensity{Restarts: 1, Within: time.Hour} // its end alone
 	})
@@ -406,6 +408,7 @@ func TestTooFewDescriptors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.line("other ready") // and so is good: what was open for their starts is closed
 	if err := leaveFiles(s.cmd.Process.Pid, 1); err != nil {
 		t.Skip(err)
 	}
