@@ -37,10 +37,13 @@ func (h *house) hang() (free func()) {
 // end; then the id is free. Let watch not pass the reading on and this fails.
 func TestReading_GoesOnBesideACommitThatHangs(t *testing.T) {
 	h := newHouse(t)
-	p, _ := h.channel(h.birth("resize", 1, config.Worker))
-	for range 3 {
+	holder := h.birth("resize", 1, config.Worker)
+	p, _ := h.channel(holder)
+	for n := range 3 {
 		free := h.hang()
 		p.write(`{"jsonrpc":"2.0","id":1,"method":"send","params":{"to":"other","body":"x"}}`)
+		// It came alone, and is under way: what is read with another one is not inline.
+		h.living.until(t, func() bool { return h.living.alive[holder.Process] == 2*n+1 })
 		p.write(`{"jsonrpc":"2.0","id":2,"method":"ping"}`)
 		if l := want(t, p.read(), ""); string(l.ID) != "2" {
 			t.Fatalf("the answer to %s came first", l.ID)
