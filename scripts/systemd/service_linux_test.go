@@ -101,6 +101,18 @@ func (s *supervised) show(property string) string {
 	return s.run("systemctl", "show", "-P", property, unitName)
 }
 
+// is looks whether the unit has all of these properties ("ActiveState=active") at once:
+// what is read one after the other can be of two lives.
+func (s *supervised) is(properties ...string) bool {
+	var names []string
+	for _, p := range properties {
+		name, _, _ := strings.Cut(p, "=")
+		names = append(names, name)
+	}
+	have := strings.Split(s.run("systemctl", "show", "-p", strings.Join(names, ","), unitName), "\n")
+	return !slices.ContainsFunc(properties, func(p string) bool { return !slices.Contains(have, p) })
+}
+
 // pids are all processes of the service, as they are numbered inside.
 func (s *supervised) pids() (out []string) {
 	text, _, _ := s.try("sh", "-c", `find /sys/fs/cgroup/system.slice/`+unitName+` -name cgroup.procs -exec cat {} + 2>/dev/null`)
@@ -134,13 +146,22 @@ func (s *supervised) alive(pids []string) (out []string) {
 	return out
 }
 
-// restarted waits until systemd has started the service again after before, and
+// restarted sends the supervisor a signal, waits until systemd has started it again, and
 // checks that nothing is left of what ran before.
-func (s *supervised) restarted(t *testing.T, main string, before []string) {
+func (s *supervised) restarted(t *testing.T, signal string) {
 	t.Helper()
+	main, before := s.show("MainPID"), s.pids()
+	restarts, _ := strconv.Atoi(s.show("NRestarts"))
+	if len(before) < 5 {
+		t.Fatalf("only %q run", before)
+	}
+	s.run("kill", signal, main)
 	s.eventually("active again", func() bool {
-		return s.show("ActiveState") == "active" && s.show("MainPID") != main
+		return s.is("ActiveState=active", "SubState=running", "NRestarts="+strconv.Itoa(restarts+1))
 	})
+	if s.is("MainPID=" + main) {
+		t.Errorf("the main process is %s as before", main)
+	}
 	if left := s.alive(before); len(left) > 0 {
 		t.Errorf("processes %q of the life before are left", left)
 	}
@@ -255,7 +276,7 @@ func (s *supervised) upgrade(t *testing.T) {
 			t.Errorf("%s runs, want %s", got, to)
 		}
 		s.eventually("active after the upgrade", func() bool {
-			return s.show("ActiveState") == "active" && s.show("SubState") == "running" && s.show("StatusText") == "3 actors up"
+			return s.is("ActiveState=active", "SubState=running", "StatusText=3 actors up")
 		})
 		if got := s.show("MainPID"); got != main {
 			t.Errorf("the main process was %s and is %s", main, got)
@@ -278,12 +299,7 @@ func (s *supervised) upgrade(t *testing.T) {
 // recorded holds.
 func (s *supervised) killed(t *testing.T) {
 	id := s.run(program, "--data", "/var/lib/jobs", "send", "jobs", "before", "--delay", "1h")
-	main, before := s.show("MainPID"), s.pids()
-	if len(before) < 5 {
-		t.Fatalf("only %q run", before)
-	}
-	s.run("kill", "-KILL", main)
-	s.restarted(t, main, before)
+	s.restarted(t, "-KILL")
 	if got := s.run(program, "--data", "/var/lib/jobs", "inbox", "show", strings.Fields(id)[0]); !strings.Contains(got, "NEW") {
 		t.Errorf("the message of before: %s", got)
 	}
@@ -292,19 +308,14 @@ func (s *supervised) killed(t *testing.T) {
 // A supervisor that hangs is aborted by its watchdog, and started again, although an
 // aborted Go program ends with 2, as one with a wrong file does.
 func (s *supervised) hung(t *testing.T) {
-	main, before := s.show("MainPID"), s.pids()
+	main := s.show("MainPID")
 	// One that is well is left alone, for longer than its watchdog.
-	restarts, _ := strconv.Atoi(s.show("NRestarts"))
 	active := time.Now()
 	s.eventually("the watchdog's time is over", func() bool { return time.Since(active) > watchdog+watchdog/4 })
 	if got := s.show("MainPID"); got != main {
 		t.Errorf("a healthy supervisor was replaced: %s, then %s", main, got)
 	}
-	s.run("kill", "-STOP", main)
-	s.restarted(t, main, before)
-	if got := s.show("NRestarts"); got != strconv.Itoa(restarts+1) {
-		t.Errorf("%s restarts, want %d", got, restarts+1)
-	}
+	s.restarted(t, "-STOP")
 	if journal := s.run("journalctl", "--no-pager", "-u", unitName); !strings.Contains(journal, "Watchdog timeout") {
 		t.Errorf("no watchdog in\n%s", journal)
 	}
