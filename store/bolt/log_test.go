@@ -344,40 +344,89 @@ func TestCheckpoint_CrashInEveryGap(t *testing.T) {
 }
 
 // Commits go on in the second log file while a checkpoint runs, and wait for it when that
-// is full, too: a crash right then loses nothing. Use the first file again before the
-// checkpoint is over and this fails.
+// is full, too: a crash right then loses nothing, in the first checkpoint of a life or in
+// the next, which finds the other file in use. Use a log file again before its checkpoint
+// is over, or have a checkpoint that is over name the file that it emptied, and this
+// fails.
 func TestCheckpoint_KeepsItsLogUntilItIsOver(t *testing.T) {
+	for _, held := range []int{1, 2} {
+		dir, left, n, outer := t.TempDir(), "", 0, t
+		synctest.Test(t, func(t *testing.T) {
+			hold, moves, armed := make(chan struct{}), 0, false
+			db := open(t, dir, bolt.WithMoves(bolt.Options{LogSize: 4 << 10}, func(commit func() error) error {
+				if armed {
+					if moves++; moves == held {
+						<-hold
+					}
+				}
+				return commit()
+			}))
+			armed = true
+			go func() {
+				for i := range 400 {
+					update(t, db, func(tx store.Tx) {
+						tx.Put(fmt.Appendf(nil, "k%04d", i), nil)
+						tx.Delete(fmt.Appendf(nil, "k%04d", i-5))
+						tx.Add([]byte("n"), 1)
+					})
+					n++
+				}
+			}()
+			synctest.Wait() // it is held up, behind the checkpoint
+			if n < 20*held || n == 400 || moves != held {
+				t.Errorf("%d updates were confirmed, and %d checkpoints begun", n, moves)
+			}
+			mustHaveNumbers(t, db, n)
+			left = crash(outer, dir)
+			confirmed := n
+			close(hold)
+			synctest.Wait()
+			mustHaveNumbers(t, db, 400)
+			closeStore(t, db)
+			n = confirmed
+		})
+		for _, o := range []bolt.Options{{ReadOnly: true}, {}} {
+			db := open(t, left, o)
+			mustHaveNumbers(t, db, n)
+			mustBeSound(t, db)
+			closeStore(t, db)
+		}
+	}
+}
+
+// A checkpoint for which there is no room is made in steps, and a crash between two of
+// them loses nothing: what it has not moved yet is in the log file that the part names.
+// Have a part name the file in use and this fails.
+func TestCheckpoint_InSteps(t *testing.T) {
 	dir, left, n, outer := t.TempDir(), "", 0, t
 	synctest.Test(t, func(t *testing.T) {
-		hold := make(chan struct{})
-		close(hold)
+		var moves int
+		armed, hold := false, make(chan struct{})
 		db := open(t, dir, bolt.WithMoves(bolt.Options{LogSize: 4 << 10}, func(commit func() error) error {
-			<-hold
-			return commit()
-		}))
-		hold = make(chan struct{})
-		go func() {
-			for i := range 200 {
-				update(t, db, func(tx store.Tx) {
-					tx.Put(fmt.Appendf(nil, "k%04d", i), nil)
-					tx.Delete(fmt.Appendf(nil, "k%04d", i-5))
-					tx.Add([]byte("n"), 1)
-				})
-				n++
+			if !armed {
+				return commit()
 			}
+			if moves++; moves == 1 {
+				return &fs.PathError{Op: "write", Path: bolt.DataFile, Err: syscall.ENOSPC}
+			}
+			err := commit()
+			<-hold
+			return err
+		}))
+		armed = true
+		go func() {
+			putNumbers(t, db, 0, 200)
 		}()
-		synctest.Wait() // it is held up, behind the checkpoint
-		if n < 20 || n == 200 {
-			t.Errorf("%d updates were confirmed during the checkpoint", n)
+		synctest.Wait() // it is held up, behind the first step
+		if moves != 2 {
+			t.Fatalf("the checkpoint was tried %d times", moves)
 		}
-		mustHaveNumbers(t, db, n)
+		view(t, db, func(r store.Reader) { n = int(r.Sum([]byte("n"))) })
 		left = crash(outer, dir)
-		confirmed := n
 		close(hold)
 		synctest.Wait()
 		mustHaveNumbers(t, db, 200)
 		closeStore(t, db)
-		n = confirmed
 	})
 	for _, o := range []bolt.Options{{ReadOnly: true}, {}} {
 		db := open(t, left, o)
