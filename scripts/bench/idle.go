@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -52,18 +51,18 @@ func (b *bench) watch(ctx context.Context, n int) (w watching, err error) {
 	if err != nil {
 		return w, err
 	}
-	if err := syscall.Mkfifo(filepath.Join(dir, "up.never"), 0o600); err != nil {
+	child, err := child(dir)
+	if err != nil {
 		return w, err
 	}
 	var actors strings.Builder
 	for i := range n {
-		const common = "    backoff: {initial: 1ms, max: 1ms}\n    intensity: {restarts: 1000000, within: 1s}\n"
-		if i%2 == 0 {
-			fmt.Fprintf(&actors, "  d%d:\n    mode: daemon\n    command: 'echo $$ daemon >\"$UP\"; read end <\"$UP.never\"'\n%s", i, common)
-		} else {
-			fmt.Fprintf(&actors, "  w%d:\n    mode: worker\n    command: 'echo $$ worker >\"$UP\"; "+
-				`echo "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"claim\",\"params\":{\"wait\":\"24h\"}}" >&3; read end <&3'`+"\n%s", i, common)
+		mode, argument := "daemon", ""
+		if i%2 == 1 {
+			mode, argument = "worker", ", worker"
 		}
+		fmt.Fprintf(&actors, "  a%d:\n    mode: %s\n    command: [%s%s]\n    backoff: {initial: 1ms, max: 1ms}\n"+
+			"    intensity: {restarts: 1000000, within: 1s}\n", i, mode, child, argument)
 	}
 	f, err := b.launch(dir, actors.String())
 	if err != nil {
@@ -82,13 +81,14 @@ func (b *bench) watch(ctx context.Context, n int) (w watching, err error) {
 			return w, err
 		}
 		w.up = l.at.Sub(f.started)
-		if pid, ok := strings.CutSuffix(l.text, " daemon"); ok {
-			number, err := strconv.Atoi(pid)
-			if err != nil {
-				return w, err
-			}
-			daemons = append(daemons, number)
+		if strings.HasSuffix(l.text, " worker") {
+			continue
 		}
+		pid, err := strconv.Atoi(l.text)
+		if err != nil {
+			return w, err
+		}
+		daemons = append(daemons, pid)
 	}
 	w.starts = cpuTime(f.pid())
 	// The start's own work is over when nothing has run for a while.
@@ -111,7 +111,7 @@ func (b *bench) watch(ctx context.Context, n int) (w watching, err error) {
 			return w, err
 		}
 		w.restarts = append(w.restarts, l.at.Sub(at))
-		if daemons[i%len(daemons)], err = strconv.Atoi(strings.TrimSuffix(l.text, " daemon")); err != nil {
+		if daemons[i%len(daemons)], err = strconv.Atoi(l.text); err != nil {
 			return w, err
 		}
 	}

@@ -61,7 +61,11 @@ func run() error {
 	flag.Int64Var(&b.output, "output", b.output, "bytes that a child writes in logs")
 	printed := flag.Int64("print", 0, "be the child of logs: write so many bytes")
 	up := flag.String("up", "", "of -print, the FIFO to speak to")
+	kept := flag.Int("keep", 0, "be the bare loop of supervisors: keep so many children, each the program that is the argument")
 	flag.Parse()
+	if *kept > 0 {
+		return keepBare(*kept, flag.Arg(0))
+	}
 	if *printed > 0 {
 		return printLines(*printed, *up)
 	}

@@ -21,12 +21,16 @@ type rival struct {
 	write   func(dir, child string, n int) ([]string, error)
 }
 
-// rivals take turns at each size. All keep the same child, a shell script, and none waits
+// rivals take turns at each size. All keep the same child, and none waits
 // longer before a restart than it has to: ours 1 ms from the second on, supervisord until
 // its tick of a second, runit and s6 a second for a child that lived for less. Ours keeps
-// what children write as well; the others' write where the supervisor itself does.
+// what children write as well; the others' write where the supervisor itself does. The
+// bare loop is the floor: see keepBare.
 var rivals = []rival{
 	{name: "sovereign", stop: syscall.SIGTERM},
+	{name: "bare loop", program: os.Args[0], stop: syscall.SIGTERM, write: func(_, child string, n int) ([]string, error) {
+		return []string{os.Args[0], "-keep", strconv.Itoa(n), child}, nil
+	}},
 	{name: "supervisord", program: "supervisord", stop: syscall.SIGTERM, write: writeSupervisord},
 	{name: "runit", program: "runsvdir", stop: syscall.SIGHUP, write: writeRunit},
 	{name: "s6", program: "s6-svscan", stop: syscall.SIGTERM, write: writeS6},
@@ -72,9 +76,6 @@ type watchedRival struct {
 func (b *bench) watchRival(ctx context.Context, r rival, n int) (w watchedRival, err error) {
 	dir, err := b.folder()
 	if err != nil {
-		return w, err
-	}
-	if err := syscall.Mkfifo(filepath.Join(dir, "up.never"), 0o600); err != nil {
 		return w, err
 	}
 	f, err := b.launchRival(r, dir, n)
@@ -160,9 +161,8 @@ func (b *bench) watchRival(ctx context.Context, r rival, n int) (w watchedRival,
 
 // launchRival starts a supervisor of n children, whose numbers come from the FIFO.
 func (b *bench) launchRival(r rival, dir string, n int) (*fleet, error) {
-	child := filepath.Join(dir, "child")
-	script := fmt.Sprintf("#!/bin/sh\necho $$ >%[1]s/up\nread end <%[1]s/up.never\n", dir)
-	if err := os.WriteFile(child, []byte(script), 0o700); err != nil {
+	child, err := child(dir)
+	if err != nil {
 		return nil, err
 	}
 	if r.program == "" {
