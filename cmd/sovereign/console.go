@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"sync"
@@ -36,7 +37,15 @@ func (o runOptions) console(w io.Writer) console {
 // log has them as they were written.
 type escapingConsole struct{ console }
 
-func (c escapingConsole) Line(l capture.Line) { c.console.Line(escaped(l)) }
+func (c escapingConsole) Lines(lines iter.Seq[capture.Line]) {
+	c.console.Lines(func(yield func(capture.Line) bool) {
+		for l := range lines {
+			if !yield(escaped(l)) {
+				return
+			}
+		}
+	})
+}
 
 // closeConsole gives what is queued a moment to be written: a terminal that is
 // stuck does not keep the supervisor.
@@ -62,12 +71,14 @@ func newJSONConsole(w io.Writer) *jsonConsole {
 	return c
 }
 
-// Line queues l, or drops it.
-func (c *jsonConsole) Line(l capture.Line) {
-	select {
-	case c.queue <- jsonLine(l):
-	default:
-		c.dropped.Add(1)
+// Lines queues lines, or drops them.
+func (c *jsonConsole) Lines(lines iter.Seq[capture.Line]) {
+	for l := range lines {
+		select {
+		case c.queue <- jsonLine(l):
+		default:
+			c.dropped.Add(1)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"strconv"
 	"sync"
 )
@@ -32,20 +33,22 @@ func NewConsole(w io.Writer, color func(actor string) (before, after string)) *P
 	return &Printer{w: w, color: color}
 }
 
-// Line queues l. It never blocks.
-func (p *Printer) Line(l Line) {
+// Lines queues lines. It never blocks.
+func (p *Printer) Lines(lines iter.Seq[Line]) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.pending)+len(l.Text) > maxShown {
-		p.dropped++
-		p.lost++
-		return
+	for l := range lines {
+		if len(p.pending)+len(l.Text) > maxShown {
+			p.dropped++
+			p.lost++
+			continue
+		}
+		if p.pending == nil {
+			p.pending = lent.get()
+		}
+		p.pending = p.format(p.pending, l)
 	}
-	if p.pending == nil {
-		p.pending = lent.get()
-	}
-	p.pending = p.format(p.pending, l)
-	if p.printed == nil {
+	if p.printed == nil && len(p.pending) > 0 {
 		p.printed = make(chan struct{})
 		go p.print() // ends when all is printed; Close waits for it
 	}

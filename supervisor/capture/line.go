@@ -1,6 +1,9 @@
 package capture
 
-import "time"
+import (
+	"iter"
+	"time"
+)
 
 // The streams of a child.
 const (
@@ -19,6 +22,7 @@ type Line struct {
 	Partial bool      // the line goes on in the next Line of this stream
 }
 
-// A Console shows lines as they come. Line must return at once: it is called by
-// the goroutines that keep the children's pipes empty.
-type Console interface{ Line(Line) }
+// A Console shows lines as they come, those of one stream that came together at once.
+// Lines must return at once: it is called by the goroutines that keep the children's
+// pipes empty.
+type Console interface{ Lines(iter.Seq[Line]) }

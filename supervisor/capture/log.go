@@ -116,13 +116,9 @@ func (l *Log) forget(p **pipe) {
 }
 
 func (l *Log) show(line Line, run []byte, partial bool) {
-	if l.console == nil {
-		return
+	if l.console != nil {
+		l.console.Lines(lines(line, run, partial))
 	}
-	lines(run, partial, func(text []byte, partial bool) {
-		line.Text, line.Partial = text, partial
-		l.console.Line(line)
-	})
 }
 
 // Drain is called once a process has exited, and best after its tree was killed:

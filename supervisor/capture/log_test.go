@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -341,7 +342,7 @@ func TestConsole_SeesLines(t *testing.T) {
 	l := open(t, t.TempDir(), all, c)
 	sh(t, l, `printf 'a\nb'; printf 'c\n'; head -c 70000 /dev/zero | tr '\0' x; echo end; printf last`)
 	drain(t, l)
-	got := c.lines()
+	got := c.all()
 	want := []string{"a", "bc", strings.Repeat("x", 64<<10) + "+", strings.Repeat("x", 70000-64<<10) + "end", "last"}
 	if len(got) != len(want) {
 		t.Fatalf("%d lines, want %d", len(got), len(want))
@@ -358,17 +359,19 @@ type recorder struct {
 	got []string
 }
 
-func (r *recorder) Line(l capture.Line) {
+func (r *recorder) Lines(lines iter.Seq[capture.Line]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := string(l.Text)
-	if l.Partial {
-		s += "+"
+	for l := range lines {
+		s := string(l.Text)
+		if l.Partial {
+			s += "+"
+		}
+		r.got = append(r.got, s)
 	}
-	r.got = append(r.got, s)
 }
 
-func (r *recorder) lines() []string {
+func (r *recorder) all() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.got
@@ -385,7 +388,7 @@ func TestPrinter_DropsForAStuckTerminal(t *testing.T) {
 	p := capture.NewConsole(w, func(string) (string, string) { return "<", ">" })
 	line := capture.Line{Actor: "a", Slot: 2, Text: bytes.Repeat([]byte("y"), 1000)}
 	for range 2000 {
-		p.Line(line)
+		p.Lines(func(yield func(capture.Line) bool) { yield(line) })
 	}
 	if p.Lost() == 0 {
 		t.Error("2 MB wait for a terminal that reads nothing")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -13,6 +14,11 @@ import (
 // readSize is how much is taken from a pipe at once: what a pipe holds by
 // default.
 const readSize = 64 << 10
+
+// yieldSize is how much a read has to bring for the reader to let others go on and look
+// again, before it waits in the poller: a child that writes much has then written more,
+// and one write to the disk takes it all.
+const yieldSize = 2 << 10
 
 // buffers lends a buffer to a pipe only while there is something to read. It is
 // a variable of the package: a pool is worth it only when all share it.
@@ -71,6 +77,7 @@ func (p *pipe) run() {
 // take reads until the pipe is empty, and returns false, or at its end, and
 // returns true; at most about left bytes, -1 = all.
 func (p *pipe) take(fd, left int) (ended bool) {
+	much := false // was read last, and nobody else had a turn since
 	for left != 0 {
 		if left < 0 && (p.quit.Load() || p.parked.Load() != nil) {
 			return false // the poller reports the deadline
@@ -83,10 +90,14 @@ func (p *pipe) take(fd, left int) (ended bool) {
 		buffers.Put(buf)
 		switch {
 		case n > 0:
+			much = n >= yieldSize
 			if left > 0 {
 				left = max(0, left-n)
 			}
 		case errors.Is(err, syscall.EINTR):
+		case errors.Is(err, syscall.EAGAIN) && much:
+			much = false
+			runtime.Gosched()
 		case errors.Is(err, syscall.EAGAIN):
 			return false
 		default:

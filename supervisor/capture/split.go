@@ -2,6 +2,7 @@ package capture
 
 import (
 	"bytes"
+	"iter"
 	"sync"
 	"time"
 )
@@ -85,16 +86,24 @@ func (s *splitter) flushLocked(partial bool) {
 	s.part = nil
 }
 
-// lines calls f with each line of a run, without its newline. Only the last can
+// lines are the lines of a run, l with their text, without newline. Only the last can
 // be partial. A line longer than maxPart is given in parts.
-func lines(run []byte, partial bool, f func(text []byte, partial bool)) {
-	for len(run) > 0 {
-		text, rest, ended := bytes.Cut(run, []byte{'\n'})
-		for len(text) > maxPart {
-			f(text[:maxPart], true)
-			text = text[maxPart:]
+func lines(l Line, run []byte, partial bool) iter.Seq[Line] {
+	return func(yield func(Line) bool) {
+		for run := run; len(run) > 0; {
+			text, rest, ended := bytes.Cut(run, []byte{'\n'})
+			for len(text) > maxPart {
+				l.Text, l.Partial = text[:maxPart], true
+				if !yield(l) {
+					return
+				}
+				text = text[maxPart:]
+			}
+			l.Text, l.Partial = text, !ended && partial
+			if !yield(l) {
+				return
+			}
+			run = rest
 		}
-		f(text, !ended && partial)
-		run = rest
 	}
 }
