@@ -21,7 +21,7 @@ type Rule struct {
 // Rules are all that is checked, in their order.
 func Rules() []Rule {
 	var all []Rule
-	for _, some := range [][]Rule{formRules, claimRules, settleRules, fenceRules} {
+	for _, some := range [][]Rule{formRules, claimRules, settleRules, awaitRules, fenceRules} {
 		all = append(all, some...)
 	}
 	return all

@@ -52,8 +52,10 @@ func (e *ends) wait(id ID) (done <-chan struct{}, leave func()) {
 // Await returns all that is known of a message once it is DONE, DEAD or PARKED.
 // It is refused, message_missing, where the message is gone, with what was known of
 // it before, and returns the context's error, with what is known, when ctx ends first.
-func (b *Box) Await(ctx context.Context, id ID) (Detail, error) {
-	var last Detail
+func (b *Box) Await(ctx context.Context, id ID) (Detail, error) { return b.await(ctx, id, Detail{}) }
+
+// await is Await of a message of which last is known already.
+func (b *Box) await(ctx context.Context, id ID, last Detail) (Detail, error) {
 	for {
 		done, leave := b.ends.wait(id)
 		d, err := b.Show(context.WithoutCancel(ctx), id)
@@ -83,15 +85,15 @@ func (b *Box) AwaitSent(ctx context.Context, h fence.Holder, id ID) (Detail, err
 	if err := b.holds(ctx, h); err != nil {
 		return Detail{}, err
 	}
-	d, err := b.Show(ctx, id)
+	seen, err := b.Show(ctx, id)
 	switch {
 	case err != nil:
 		return Detail{}, err
-	case d.From != h.Slot.Actor:
+	case seen.From != h.Slot.Actor:
 		return Detail{}, refusal.New(refusal.PermissionDenied, "message "+id.String()+" is not one that "+h.Slot.Actor+" sent",
 			"a worker may wait for the end of what its own actor sent", "")
 	}
-	d, waited := b.Await(ctx, id)
+	d, waited := b.await(ctx, id, seen)
 	if err := b.holds(context.WithoutCancel(ctx), h); err != nil {
 		return Detail{}, err
 	}

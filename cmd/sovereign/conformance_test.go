@@ -125,6 +125,32 @@ func TestConformance_WrongAnswersFailRules(t *testing.T) {
 			},
 			fails: []string{"ids", "side_by_side"},
 		},
+		"awaits always find the end": {
+			change: func(method string, line map[string]any) {
+				if method == "await" {
+					delete(line, "error")
+					line["result"] = map[string]any{"id": "m1", "state": "DONE", "result": "answer"}
+				}
+			},
+			fails: []string{"await", "await_timeout", "await_gone", "await_sender", "await_fenced"},
+		},
+		"awaits answer those who were replaced": {
+			change: func(method string, line map[string]any) {
+				if e, ok := line["error"].(map[string]any); ok && method == "await" && e["data"].(map[string]any)["category"] == "actor_lease_lost" {
+					delete(line, "error")
+					line["result"] = map[string]any{"state": "DONE"}
+				}
+			},
+			fails: []string{"await_fenced"},
+		},
+		"nothing awaited is ever gone": {
+			change: func(method string, line map[string]any) {
+				if r, ok := line["result"].(map[string]any); ok && method == "await" {
+					delete(r, "gone")
+				}
+			},
+			fails: []string{"await_gone"},
+		},
 		"renewals that shorten": {
 			change: func(method string, line map[string]any) {
 				if r, ok := line["result"].(map[string]any); ok && method == "renew" {
