@@ -144,7 +144,7 @@ func (s *Server) Adopt(h Handoff) {
 		if c.Worker {
 			k = worker
 		}
-		s.greet(conn, k, c)
+		s.greet(conn, k, c, true)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"os"
 	"sync"
@@ -57,6 +58,8 @@ type Server struct {
 	mu      sync.Mutex // guards what follows
 	links   map[*link]served
 	byUser  map[caller]int // connections from sockets
+	taken   taken          // the same, all together
+	room    int            // for them; see Limit
 	closed  bool
 	paused  chan struct{}  // closed when a pause ends; nil = there is none
 	serving sync.WaitGroup // one for each link; added to under mu while not closed
@@ -82,7 +85,7 @@ func New(box *mailbox.Box, people *Control, processes Processes, log *slog.Logge
 	}
 	stop, end := context.WithCancelCause(context.Background())
 	return &Server{box: box, people: people, processes: processes, log: log, stop: stop, end: end,
-		links: map[*link]served{}, byUser: map[caller]int{},
+		links: map[*link]served{}, byUser: map[caller]int{}, room: math.MaxInt,
 		longOwn: make(chan struct{}, maxLongLines), longOther: make(chan struct{}, maxLongLinesOfOther)}
 }
 
@@ -131,7 +134,7 @@ func (s *Server) accept(socket *net.UnixListener, k kind) error {
 		switch {
 		case err == nil:
 			pause = 5 * time.Millisecond
-			s.greet(conn, k, Connection{})
+			s.greet(conn, k, Connection{}, false)
 		case s.stop.Err() != nil:
 			return nil
 		case errors.Is(err, os.ErrDeadlineExceeded):
@@ -154,8 +157,8 @@ func (s *Server) accept(socket *net.UnixListener, k kind) error {
 }
 
 // greet starts to serve a connection, or turns it away with one line that says
-// why. from is what there is to go on with, of one that was passed on.
-func (s *Server) greet(conn *net.UnixConn, k kind, from Connection) {
+// why. from is what there is to go on with, of one that was adopted: for that there is room.
+func (s *Server) greet(conn *net.UnixConn, k kind, from Connection, adopted bool) {
 	uid, err := peerUID(conn)
 	own := err == nil && (uid == os.Geteuid() || uid == 0)
 	if k == control && !own {
@@ -180,9 +183,13 @@ func (s *Server) greet(conn *net.UnixConn, k kind, from Connection) {
 	}
 	s.mu.Lock()
 	full := s.byUser[who] >= most
-	if !full && !s.closed {
+	room, as := s.room, share{worker: k == worker, own: own}
+	crowded := !adopted && !s.taken.fits(room, as)
+	if !full && !crowded && !s.closed {
 		s.byUser[who]++
+		s.taken.add(as, 1)
 		s.startLocked(l, served{k, func() {
+			s.taken.add(as, -1)
 			if s.byUser[who]--; s.byUser[who] == 0 {
 				delete(s.byUser, who)
 			}
@@ -196,6 +203,10 @@ func (s *Server) greet(conn *net.UnixConn, k kind, from Connection) {
 	case full:
 		turnAway(conn, refusal.New(refusal.Unavailable, "there are too many connections of this user",
 			fmt.Sprintf("at most %d are served at one time", most), "close some, or try again later").Later())
+	case crowded:
+		turnAway(conn, refusal.New(refusal.Unavailable, "there are too many connections",
+			fmt.Sprintf("the limit of open files leaves room for %d, of which a quarter is kept for control.sock, and users other than the supervisor's have half", room),
+			"close some, try again later, or raise the limit (ulimit -n, LimitNOFILE= in a unit)").Later())
 	}
 }
 

@@ -15,8 +15,9 @@ import (
 // open for a moment.
 const (
 	filesOwn  = 64
-	filesSlot = 2 // the pipes of its output
-	filesMore = 1 // a worker's channel; a socket for sd_notify
+	filesAsk  = 16 // of filesOwn: connections of those who ask for something
+	filesSlot = 2  // the pipes of its output
+	filesMore = 1  // a worker's channel; a socket for sd_notify
 )
 
 // filesOf is how many descriptors a slot of an actor takes.
@@ -81,14 +82,19 @@ func (sup *Supervisor) makeRoom(actors []config.Actor) (room, error) {
 		return room{}, refusal.New(refusal.Failed, "the limit of open files is too low", cause,
 			fmt.Sprintf("raise it to %d (ulimit -n, LimitNOFILE= in a unit), or lower replicas", need)).Because(err)
 	}
-	return room{spare: int(min(limit-need, 1<<20)) + filesOwn/3}, nil
+	return room{spare: int(min(limit-need, 1<<20))}, nil
 }
 
-// share shares out what is left among what is open for a time: files of logs, and
-// processes being started. Call it with changing held, or before anything runs.
+// share shares out what is left among what is open for a time: connections, files of logs,
+// and processes being started. Call it with changing held, or before anything runs.
 func (sup *Supervisor) share(r room) {
-	sup.files.Limit(r.spare / 4) // two each
-	sup.pace.limit(r.spare / 2 / filesSpawn)
+	asking := r.spare / 2
+	rest := r.spare - asking + filesOwn/3
+	sup.files.Limit(rest / 4) // two each
+	sup.pace.limit(rest / 2 / filesSpawn)
+	if sup.connections != nil {
+		sup.connections(asking + filesAsk)
+	}
 }
 
 // shortWait is the least wait before a start that was not made for want of descriptors

@@ -26,7 +26,13 @@ type Options struct {
 	Console  capture.Console // shows output as it comes; nil = nobody
 	Environ  []string        // what children inherit, as os.Environ; what is reserved is left out
 	Failed   <-chan struct{} // closed when the store does not know its last write; nil = never
-	Log      *slog.Logger    // nil = discard
+
+	// Connections is told, before anything starts and at each reload, how many connections
+	// of those who ask for something the limit of open files leaves room for; nil = nobody
+	// is told. It does not wait.
+	Connections func(n int)
+
+	Log *slog.Logger // nil = discard
 
 	// Handed is what the program before this one has passed on, nil = nothing, and
 	// Processes are its children, in the order of Handed.Children.
@@ -46,6 +52,8 @@ type Supervisor struct {
 	data     string
 	socket   string
 	lost     <-chan struct{}
+
+	connections func(n int) // as Options.Connections
 
 	environ  []string                 // what children inherit, each name once
 	fleet    atomic.Pointer[[]*actor] // replaced as a whole, by whoever holds changing
@@ -86,7 +94,7 @@ func New(actors []config.Actor, box *mailbox.Box, rec *recovery.Recovery, host *
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	sup := &Supervisor{box: box, recovery: rec, host: host, attacher: o.Attacher, console: o.Console, log: o.Log,
-		data: o.Data, socket: o.Socket, lost: o.Failed, records: records(filepath.Join(o.Data, "runs", "live")),
+		data: o.Data, socket: o.Socket, lost: o.Failed, connections: o.Connections, records: records(filepath.Join(o.Data, "runs", "live")),
 		living: newLiving(), tallies: newTallies(), haunted: map[fence.Slot]error{}, pace: newPace(), files: capture.NewFiles(maxPace), running: make(chan struct{}), closing: make(chan struct{}), fatal: make(chan struct{})}
 	sup.base, sup.endBase = context.WithCancel(context.Background())
 	sup.environ = overlay(inherited(o.Environ))

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,6 +36,15 @@ type fleetRun struct {
 func runFleet(t *testing.T, n int, limit, command string, privileged bool) *fleetRun {
 	t.Helper()
 	f := &fleetRun{t: t, dir: t.TempDir(), over: make(chan error, 1)}
+	f.declare(n, command)
+	f.start(limit, privileged)
+	return f
+}
+
+// declare writes what it is to run.
+func (f *fleetRun) declare(n int, command string) {
+	t := f.t
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -46,15 +57,13 @@ func runFleet(t *testing.T, n int, limit, command string, privileged bool) *flee
 	if err := os.WriteFile(filepath.Join(f.dir, "actors.yaml"), []byte(file), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f.start(limit, privileged)
-	return f
 }
 
 // start starts it on its store.
-func (f *fleetRun) start(limit string, privileged bool) {
+func (f *fleetRun) start(limit string, privileged bool, more ...string) {
 	t := f.t
 	t.Helper()
-	f.cmd = exec.Command("sh", "-c", limit+` && exec "$0" run actors.yaml --log-format json`, f.program)
+	f.cmd = exec.Command("sh", append([]string{"-c", limit + ` && exec "$0" run actors.yaml --log-format json "$@"`, f.program}, more...)...)
 	f.cmd.Dir, f.cmd.Stderr = f.dir, &f.said
 	f.cmd.Env = append(os.Environ(), "NOTIFY_SOCKET=")
 	started := make(chan error)
@@ -210,4 +219,52 @@ func TestFiles_FleetWithinALimit(t *testing.T) {
 			}
 		}
 	})
+}
+
+// H2: idle connections cannot take the descriptors that processes are started with, be they
+// to control.sock, to worker.sock or to read metrics: each is bounded, who finds no room is
+// told so in one line, and all restart while it stands. Leave Connections out of serve, or
+// guests out of serveMetrics, and this fails.
+func TestFiles_IdleConnections(t *testing.T) {
+	f := &fleetRun{t: t, dir: t.TempDir(), over: make(chan error, 1)}
+	const replicas, limit = 20, 64 + 2*20 + 8
+	f.declare(replicas, "exec sleep 1000")
+	scraped := filepath.Join(f.dir, "metrics.sock")
+	f.start(fmt.Sprintf("ulimit -n %d", limit), false, "--metrics", "unix:"+scraped)
+	f.begun()
+	crowd := func(path, refusal string, bound int) {
+		t.Helper()
+		for n := range 100 {
+			conn, err := net.Dial("unix", path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = conn.Close() })
+			if n < bound {
+				continue // it is silent, and so is the supervisor
+			}
+			_ = conn.SetReadDeadline(time.Now().Add(30 * time.Second))
+			said, err := io.ReadAll(conn)
+			if err != nil || !strings.Contains(string(said), refusal) || strings.Count(strings.TrimSpace(string(said)), "\n") > 5 {
+				t.Fatalf("connection %d to %s: %q, %v; want %q", n, path, said, err, refusal)
+			}
+		}
+	}
+	// 16 and half of 8 left over, of which metrics have 5, and of the other 15 control.sock keeps 3.
+	crowd(filepath.Join(f.dir, ".sovereign", "worker.sock"), "the limit of open files leaves room for 15", 12)
+	crowd(scraped, "503 Service Unavailable", 5)
+	f.ask("restart", "d")
+	f.up(replicas)
+	crowd(filepath.Join(f.dir, ".sovereign", "control.sock"), `"category":"unavailable"`, 3)
+	f.stop()
+	events := exec.Command(f.program, "events")
+	events.Dir = f.dir
+	if out, err := events.CombinedOutput(); err != nil || strings.Contains(string(out), "spawn_failed") {
+		t.Errorf("starts failed: %v\n%s\n%s", err, out, f.said.String())
+	}
+	for _, sign := range []string{"too many open files", `"level":"WARN"`} {
+		if strings.Contains(f.said.String(), sign) {
+			t.Errorf("it says %q:\n%s", sign, f.said.String())
+		}
+	}
 }

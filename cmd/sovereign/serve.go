@@ -109,8 +109,10 @@ func (o runOptions) serve(ctx context.Context, io streams, file *config.File, fr
 	if err != nil {
 		return err
 	}
+	var scrapers *guests // nil = metrics are not served
 	if scraped != nil {
 		defer scraped.Close()
+		scrapers = newGuests()
 	}
 	options := supervisor.Options{Data: file.Data, Socket: workerSocket.Path(), Environ: childEnviron(os.Environ(), program), Failed: db.Failed(), Log: log}
 	var host *process.Host
@@ -132,6 +134,13 @@ func (o runOptions) serve(ctx context.Context, io streams, file *config.File, fr
 
 	wires := &channels{}
 	options.Attacher, options.Console = wires, console
+	options.Connections = func(n int) {
+		if scrapers != nil {
+			scrapers.limit(n / 4)
+			n -= n / 4
+		}
+		wires.server.Limit(n)
+	}
 	sup := supervisor.New(declared, box, rec, host, options)
 	reloads := &reloader{source: from, data: file.Data, sup: sup, box: box, log: log,
 		around: func() func() { return service.during(log) }}
@@ -184,7 +193,7 @@ func (o runOptions) serve(ctx context.Context, io streams, file *config.File, fr
 		g.Add(func() error { return unlessEnded(needed, part(needed)) }, func(error) {})
 	}
 	if scraped != nil {
-		g.Add(func() error { return serveMetrics(needed, scraped, readings) }, func(error) {})
+		g.Add(func() error { return serveMetrics(needed, scrapers.at(scraped), readings) }, func(error) {})
 	}
 	{ // The supervisor stops in order when anything else stops, and then all is over.
 		running, stop := context.WithCancelCause(ctx)
