@@ -68,8 +68,7 @@ func (b *bench) ownBacklog(ctx context.Context) (out backlogged, err error) {
 		return out, err
 	}
 	// 1. Sent through control.sock to a supervisor whose worker holds one message.
-	actor := fmt.Sprintf(workerActor, 1) + tolerant
-	f, err := b.launch(dir, actor)
+	f, err := b.launchWork(dir, workerActor, 1)
 	if err != nil {
 		return out, err
 	}
@@ -84,7 +83,7 @@ func (b *bench) ownBacklog(ctx context.Context) (out backlogged, err error) {
 	}
 	// 2. Killed, and started again: its worker says when its claim is answered.
 	f.kill()
-	if f, err = b.launch(dir, actor); err != nil {
+	if f, err = b.launchWork(dir, workerActor, 1); err != nil {
 		return out, err
 	}
 	l, err := f.up(ctx)
@@ -94,7 +93,7 @@ func (b *bench) ownBacklog(ctx context.Context) (out backlogged, err error) {
 		return out, err
 	}
 	// 3. Its workers die.
-	if out.deaths, err = b.deathsIn(ctx, dir, actor, b.waiting); err != nil {
+	if out.deaths, err = b.deathsIn(ctx, dir, workerActor, 1, b.waiting); err != nil {
 		return out, err
 	}
 	// 4. And 64 of them work.

@@ -102,11 +102,7 @@ func (b *bench) killedStart(ctx context.Context, dir string) (s start, err error
 	if err := errors.Join(err, p.stop()); err != nil {
 		return s, err
 	}
-	if err := syscall.Mkfifo(filepath.Join(dir, "up.never"), 0o600); err != nil {
-		return s, err
-	}
-	actor := fmt.Sprintf(workerActor, 1) + tolerant
-	f, err := b.launch(dir, actor)
+	f, err := b.launchWork(dir, workerActor, 1)
 	if err != nil {
 		return s, err
 	}
@@ -114,7 +110,7 @@ func (b *bench) killedStart(ctx context.Context, dir string) (s start, err error
 		return s, errors.Join(err, f.stop())
 	}
 	f.kill()
-	if f, err = b.launch(dir, actor); err != nil {
+	if f, err = b.launchWork(dir, workerActor, 1); err != nil {
 		return s, err
 	}
 	l, err := f.up(ctx)
@@ -194,7 +190,7 @@ type copying struct {
 }
 
 func (b *bench) backupStore(ctx context.Context, dir string) (c copying, err error) {
-	f, err := b.launch(dir, fmt.Sprintf(workerActor, 1)+tolerant)
+	f, err := b.launchWork(dir, workerActor, 1)
 	if err != nil {
 		return c, err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -21,17 +20,13 @@ import (
 const (
 	taskActor = `  work:
     mode: task
-    command: 'echo $$ >"$UP"; read end <"$UP.never"'
+    command: [%[2]s]
 `
 	workerActor = `  work:
     mode: worker
-    replicas: %d
+    replicas: %[1]d
     backoff: {initial: 1ms, max: 1ms}
-    command: |
-      echo '{"jsonrpc":"2.0","id":1,"method":"claim","params":{"wait":"24h"}}' >&3
-      read claimed <&3
-      echo $$ >"$UP"
-      read end <&3
+    command: [%[2]s, claims]
 `
 	tolerant = `    intensity: {restarts: 1000000, within: 1s}
     retry: {max_attempts: 1000, initial: 0s}
@@ -44,12 +39,13 @@ func (b *bench) redelivery(ctx context.Context) error {
 	fmt.Printf("from SIGKILL to the redelivered message running, retry.initial 0s, %d kills each; ms\n\n", b.kills)
 	t := newTable("", "waiting messages", "p50", "p90", "p99", "worst")
 	for _, backlog := range []int{0, b.backlog} {
-		for _, k := range []struct{ name, actor string }{
-			{"task", taskActor + tolerant},
-			{"worker, another slot free", fmt.Sprintf(workerActor, 2) + tolerant},
-			{"worker, restarted", fmt.Sprintf(workerActor, 1) + tolerant},
+		for _, k := range []struct {
+			name, actor string
+			slots       int
+		}{
+			{"task", taskActor, 1}, {"worker, another slot free", workerActor, 2}, {"worker, restarted", workerActor, 1},
 		} {
-			took, err := b.deaths(ctx, k.actor, backlog)
+			took, err := b.deaths(ctx, k.actor, k.slots, backlog)
 			if err != nil {
 				return fmt.Errorf("%s: %w", k.name, err)
 			}
@@ -60,9 +56,18 @@ func (b *bench) redelivery(ctx context.Context) error {
 	return nil
 }
 
+// launchWork starts a supervisor of one of the actors above.
+func (b *bench) launchWork(dir, actor string, slots int) (*fleet, error) {
+	child, err := child(dir)
+	if err != nil {
+		return nil, err
+	}
+	return b.launch(dir, fmt.Sprintf(actor, slots, child)+tolerant)
+}
+
 // deaths kills the child of one message after another, and measures until the
 // message runs again. Kept open, the messages behind it wait.
-func (b *bench) deaths(ctx context.Context, actor string, backlog int) (took times, err error) {
+func (b *bench) deaths(ctx context.Context, actor string, slots, backlog int) (took times, err error) {
 	dir, err := b.folder()
 	if err != nil {
 		return nil, err
@@ -70,16 +75,12 @@ func (b *bench) deaths(ctx context.Context, actor string, backlog int) (took tim
 	if err := preload(ctx, filepath.Join(dir, ".sovereign"), backlog+1, []byte("a message that waits")); err != nil {
 		return nil, err
 	}
-	return b.deathsIn(ctx, dir, actor, backlog)
+	return b.deathsIn(ctx, dir, actor, slots, backlog)
 }
 
 // deathsIn is deaths on the store in dir, in which a message waits and backlog more.
-func (b *bench) deathsIn(ctx context.Context, dir, actor string, backlog int) (took times, err error) {
-	// What a child waits for without end, and without another program.
-	if err := syscall.Mkfifo(filepath.Join(dir, "up.never"), 0o600); err != nil && !errors.Is(err, os.ErrExist) {
-		return nil, err
-	}
-	f, err := b.launch(dir, actor)
+func (b *bench) deathsIn(ctx context.Context, dir, actor string, slots, backlog int) (took times, err error) {
+	f, err := b.launchWork(dir, actor, slots)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +99,7 @@ func (b *bench) deathsIn(ctx context.Context, dir, actor string, backlog int) (t
 	if err != nil {
 		return nil, err
 	}
-	if strings.Contains(actor, "replicas: 2") && backlog > 0 {
+	if slots > 1 && backlog > 0 {
 		// The other slot has work of its own; it is left alone, and what is killed
 		// comes back once its own slot runs again.
 		if _, _, err := next(); err != nil {
@@ -106,6 +107,10 @@ func (b *bench) deathsIn(ctx context.Context, dir, actor string, backlog int) (t
 		}
 	}
 	for range b.kills {
+		// What the last kill set going is over: another slot that is free waits for work.
+		if err := rest(ctx, 50*time.Millisecond); err != nil {
+			return took, err
+		}
 		killed := time.Now()
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			return took, err
