@@ -186,6 +186,8 @@ type Detail struct {
 	Result          []byte
 	ResultTruncated bool
 	Why             string // why it is not running now; "" where it is running or has ended
+	OnRecord        string // Why without Poison
+	Ready           bool   // NEW, and nothing on record holds it back: somebody has to take it
 	Poison          string // that it seems to kill those who work on it; "" where it does not
 	BlockedBy       ID     // of a NEW message: the one of its group that comes first, 0 none
 	Receipts        []Receipt

@@ -58,11 +58,13 @@ func (b *Box) Show(ctx context.Context, id ID) (Detail, error) {
 			if by := b.blockedTx(r, rec); by != 0 {
 				d.BlockedBy = by
 				if first, err := b.get(r, by); err == nil && first != nil {
-					blocks = &Message{ID: by, State: first.state, AvailableAt: first.dueAt, Group: rec.group}
+					m := b.message(first, &content{group: c.group})
+					blocks = &m
 				}
 			}
 		}
-		d.Why = why(d.Message, b.policy(rec.to), blocks, live, b.wall())
+		d.OnRecord, d.Ready = why(d.Message, b.policy(rec.to), blocks, live, b.wall())
+		d.Why = d.OnRecord
 		if d.Poison = poison(rec.deaths); d.Poison != "" && d.Why != "" {
 			d.Why += "; " + d.Poison
 		}
@@ -71,47 +73,72 @@ func (b *Box) Show(ctx context.Context, id ID) (Detail, error) {
 	return d, err
 }
 
-// why says in a sentence why a message is not running now: a pure function of
-// what is on record; blocks is the message of its group that comes first, nil none.
-// Running messages and ended ones that need no word have
-// "".
-func why(m Message, a Actor, blocks *Message, live bool, now time.Time) string {
+// why says in a sentence why a message is not running now, and whether nothing on
+// record holds it back: a pure function of what is on record; blocks is the message of
+// its group that comes first, nil none. Running messages and ended ones that need no
+// word have "".
+func why(m Message, a Actor, blocks *Message, live bool, now time.Time) (text string, ready bool) {
 	last := ""
 	if m.LastFailure != nil {
 		last = fmt.Sprintf(" (last: %s)", m.LastFailure.Category)
 	}
 	switch m.State {
 	case New:
-		switch {
-		case a.Removed:
-			return "its actor " + m.To + " is not in the present actors.yaml"
-		case !m.LapsesAt.IsZero() && !m.LapsesAt.After(now):
-			return "its time to live is over and it is about to be DEAD"
-		case blocks != nil:
-			by := blocks.ID.String() + " is " + blocks.State.String()
-			if blocks.State == New && blocks.AvailableAt.After(now) {
-				by += " and waits until " + blocks.AvailableAt.Format(time.RFC3339)
-			}
-			return "its group " + quote(blocks.Group) + " is worked on in send order, and " + by +
-				"; see `sovereign inbox show " + blocks.ID.String() + "`"
-		case m.AvailableAt.After(now) && m.Attempt > 0:
-			return "it waits after attempt " + fmt.Sprint(m.Attempt) + " until " + m.AvailableAt.Format(time.RFC3339) + last
-		case m.AvailableAt.After(now):
-			return "it is not due before " + m.AvailableAt.Format(time.RFC3339)
-		case a.Paused:
-			return "deliveries to " + m.To + " are paused; run `sovereign resume " + m.To + "`"
-		case a.Stopped:
-			return m.To + " is stopped; run `sovereign start " + m.To + "`"
-		}
-		return "it is ready and waits for a free slot of " + m.To
+		return whyNew(m, a, blocks, last, now)
 	case Claimed:
 		if !live {
-			return "its claim is no longer live and is about to be recovered"
+			return "its claim is no longer live and is about to be recovered", false
 		}
 	case Dead:
-		return "it is DEAD" + last + "; run `sovereign inbox retry " + m.ID.String() + "` to try it again"
+		return "it is DEAD" + last + "; run `sovereign inbox retry " + m.ID.String() + "` to try it again", false
 	case Parked:
-		return "it is PARKED and waits for a person" + last + "; retry or drop it"
+		return "it is PARKED and waits for a person" + last + "; run `sovereign inbox retry " + m.ID.String() +
+			"` or `sovereign inbox drop " + m.ID.String() + "`", false
 	}
-	return ""
+	return "", false
+}
+
+func whyNew(m Message, a Actor, blocks *Message, last string, now time.Time) (text string, ready bool) {
+	held := ""
+	switch {
+	case a.Paused:
+		held = "deliveries to " + m.To + " are paused; run `sovereign resume " + m.To + "`"
+	case a.Stopped:
+		held = m.To + " is stopped; run `sovereign start " + m.To + "`"
+	}
+	switch {
+	case a.Removed:
+		return "its actor " + m.To + " is not in the present actors.yaml", false
+	case !a.Mailbox:
+		return m.To + " is a daemon in the present actors.yaml, and takes no messages", false
+	case !m.LapsesAt.IsZero() && !m.LapsesAt.After(now):
+		return "its time to live is over and it is about to be DEAD", false
+	case blocks != nil:
+		text = "its group " + quote(blocks.Group) + " is worked on in send order, and " + ahead(*blocks, now) +
+			"; see `sovereign inbox show " + blocks.ID.String() + "`"
+	case m.AvailableAt.After(now) && m.Attempt > 0:
+		text = "it waits after attempt " + fmt.Sprint(m.Attempt) + " until " + m.AvailableAt.Format(time.RFC3339) + last
+	case m.AvailableAt.After(now):
+		text = "it is not due before " + m.AvailableAt.Format(time.RFC3339)
+	case held == "":
+		return "it is ready and waits for a free slot of " + m.To, true
+	default:
+		return held, false
+	}
+	if held != "" {
+		text += "; " + held
+	}
+	return text, false
+}
+
+// ahead says how the message of a group that comes first stands.
+func ahead(first Message, now time.Time) string {
+	text := first.ID.String() + " is " + first.State.String()
+	switch {
+	case first.Claim != nil:
+		text += " by " + first.Claim.Holder.Slot.String()
+	case first.State == New && first.AvailableAt.After(now):
+		text += " and waits until " + first.AvailableAt.Format(time.RFC3339)
+	}
+	return text
 }

@@ -51,23 +51,8 @@ func (c *Control) inboxShow(in asking, p protocol.InboxShowParams) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	if why := c.failed(d.To); d.State == mailbox.New && why != "" {
-		d.Why = why
-	}
+	d.Why = c.waiting(d)
 	return detail(d), nil
-}
-
-// failed says that an actor has failed and takes no messages, "" where it has not.
-func (c *Control) failed(actor string) string {
-	if c.supervisor == nil {
-		return ""
-	}
-	for _, a := range c.supervisor.Status().Actors {
-		if a.Actor == actor && a.State == protocol.SlotFailed {
-			return actor + " has failed; see `sovereign status " + actor + "`, then run `sovereign start " + actor + "`"
-		}
-	}
-	return ""
 }
 
 // maxIDs bounds the messages of one request.

@@ -38,6 +38,13 @@ func TestScripts(t *testing.T) {
 			"gone":      processGone,
 			"waitfile":  waitFile,
 			"httpget":   httpGet,
+			"smalldisk": smallDisk,
+		},
+		Condition: func(name string) (bool, error) {
+			if name != "mount" {
+				return false, fmt.Errorf("there is no condition %s", name)
+			}
+			return canMount(), nil
 		},
 	})
 }
