@@ -106,3 +106,21 @@ func (b *Box) parkStep(ctx context.Context, step []OpenClaim, epoch uint64) (par
 	}
 	return parked, nil
 }
+
+// Newer counts the messages that were sent after the message since, by state.
+func (b *Box) Newer(ctx context.Context, since ID) (c Counts, err error) {
+	err = b.store.View(ctx, func(r store.Reader) error {
+		c = Counts{}
+		count := func(k, v []byte) bool {
+			var rec record
+			if id, ok := parseIDKey(k); ok && rec.decode(id, v, b.actors.name) == nil {
+				c.add(b.visible(r, &rec).state, 1)
+			}
+			return true
+		}
+		r.Scan(idKey(spaceOpen, since+1), nil, count)
+		r.Scan(idKey(spaceClosed, since+1), nil, count)
+		return nil
+	})
+	return c, err
+}

@@ -98,7 +98,7 @@ func mayBecome(name, data string, force bool) error {
 	}
 	if own, err := os.Stat(data); err == nil && os.SameFile(own, folder) {
 		switch filepath.Base(name) {
-		case bolt.DataFile, bolt.DataFile + ".new", bolt.LockFile, bolt.MarkFile, bolt.ReserveFile, bolt.LogFiles[0], bolt.LogFiles[1]:
+		case bolt.DataFile, bolt.DataFile + ".new", bolt.LockFile, bolt.MarkFile, bolt.ReserveFile, bolt.KeptFile, bolt.KeptFile + ".new", bolt.LogFiles[0], bolt.LogFiles[1]:
 			return usage("write a backup to "+name, "it is a file of the store itself", "name another file")
 		}
 	}

@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/store/bolt"
 )
 
@@ -20,7 +23,9 @@ func newRestore(s *shared) *cobra.Command {
 		Short: "Put a backup in the place of the store",
 		Long: `Replace the store by a backup, or make one of it in an empty folder. The supervisor
 must be stopped, or it is refused, store_locked. The backup is looked through first;
-then it takes the store's place in one step.
+then it takes the store's place in one step. What it replaces is counted, and kept in
+the folder as ` + bolt.KeptFile + ` until the next restore, for which that is
+a backup like any other: to restore it is the way back.
 
 A new epoch begins: every token and message id from now on is greater than any that
 was ever given, so that what a worker of before still holds is stale. What the backup
@@ -39,10 +44,14 @@ type restoredStore struct {
 	File  string `json:"file"`
 	Bytes int64  `json:"bytes"`
 	Epoch uint64 `json:"epoch"`
+	// Messages are what the store holds now; Replaced is the store of before, nil where
+	// there was none.
+	Messages protocol.Counts `json:"messages"`
+	Replaced *replacedStore  `json:"replaced"`
 	reconciliation
 }
 
-func (s *shared) restore(ctx context.Context, io streams, name string) (err error) {
+func (s *shared) restore(ctx context.Context, std streams, name string) (err error) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	at := locate(s.data, os.Getenv)
@@ -53,11 +62,17 @@ func (s *shared) restore(ctx context.Context, io streams, name string) (err erro
 		return mayNot("restore "+name, err)
 	}
 	out := restoredStore{File: name}
-	shown := newProgress(io.err, "restore", s.json)
+	shown := newProgress(std.err, "restore", s.json)
 	db, err := alone(ctx, at.data, func() (*bolt.DB, error) {
-		return bolt.Restore(ctx, at.data, name, func(done, total int64) {
-			out.Bytes = done
-			shown.show(done, total)
+		return bolt.Restore(ctx, at.data, name, bolt.Restoring{
+			Progress: func(done, total int64) {
+				out.Bytes = done
+				shown.show(done, total)
+			},
+			Replaced: func(old *bolt.DB, since uint64, err error) {
+				out.Replaced = replacedBy(ctx, old, since, err)
+				out.Replaced.Kept = filepath.Join(at.data, bolt.KeptFile)
+			},
 		}, bolt.Options{})
 	})
 	shown.end()
@@ -68,18 +83,29 @@ func (s *shared) restore(ctx context.Context, io streams, name string) (err erro
 	out.Epoch = db.Epoch()
 	// From here on the store is the new one. What is still to be done is done at
 	// its next opening if a crash comes between.
-	log := slog.New(newTextLog(io.err, slog.LevelWarn, colourful(io.err)))
+	log := slog.New(newTextLog(std.err, slog.LevelWarn, colourful(std.err)))
 	if out.reconciliation, err = reconcile(ctx, db, at.data, log); err != nil {
 		return err
 	}
-	if s.json {
-		return writeJSON(io.out, out)
+	if out.Messages, err = messagesIn(ctx, db); err != nil {
+		return err
 	}
-	if _, err := fmt.Fprintf(io.out, "restored %s from %s into %s: epoch %d\n", size(out.Bytes), printable(name), printable(at.data), out.Epoch); err != nil {
+	if s.json {
+		return writeJSON(std.out, out)
+	}
+	if err := out.print(std.out, at.data); err != nil {
 		return err
 	}
 	if out.reconciliation.empty() {
 		return nil
 	}
-	return out.reconciliation.print(io.out)
+	return out.reconciliation.print(std.out)
+}
+
+func (r restoredStore) print(w io.Writer, data string) error {
+	_, err := fmt.Fprintf(w, "restored %s from %s into %s: epoch %d, %s\n", size(r.Bytes), printable(r.File), printable(data), r.Epoch, counted(r.Messages))
+	if err == nil && r.Replaced != nil {
+		err = r.Replaced.print(w, data)
+	}
+	return err
 }

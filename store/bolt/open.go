@@ -165,6 +165,9 @@ func (db *DB) openForWriting() error {
 	if markErr != nil && !errors.Is(markErr, errNoMark) && !errors.Is(markErr, errBadMark) {
 		return fileRefusal("read the high-water mark of the store in "+db.dir, markErr)
 	}
+	if err := db.settleKept(); err != nil {
+		return fileRefusal("keep what a restore has replaced, as "+db.kept(), err)
+	}
 	_, err := os.Lstat(db.path())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fileRefusal("look for the store in "+db.dir, err)
@@ -194,34 +197,10 @@ func (db *DB) openForWriting() error {
 			return err
 		}
 	}
-	// 1. Open what is there, if it is sound and ours.
-	if err := db.openData(); err != nil {
-		return err
-	}
-	s, err := db.readState()
+	// 1.–3. What is there, if it is sound and ours.
+	s, err := db.openNewest(m, markErr)
 	if err != nil {
 		return err
-	}
-	// 2. Compare its age with the mark's.
-	if !db.options.AcceptRollback {
-		if err := checkAge(db.dir, s, m, markErr); err != nil {
-			return err
-		}
-	}
-	// 3. What the run before has left in the log goes into the database, which has no
-	// log from then on. A crash after it leaves a log that nothing names.
-	db.moves.stored, db.moves.salt = s.batch, s.log
-	t, replayed, err := replay(db.dir, s)
-	accepted := db.options.AcceptRollback && (refusal.Has(err, refusal.StoreRolledBack) || refusal.Has(err, refusal.StoreCorrupt))
-	if err != nil && !accepted {
-		return err
-	}
-	db.lay(t, replayed)
-	if s.log != 0 {
-		db.clock = newLeaseClock(db.options.Monotonic, &db.state)
-		if err := db.withReserve(func() error { return db.recordState(true) }); err != nil {
-			return err
-		}
 	}
 	// 4. Continue the numbers and count this opening, in the database first. A
 	// crash after it leaves a database that is younger than its mark, which is no
@@ -264,6 +243,41 @@ func (db *DB) openForWriting() error {
 	}
 	db.options.reached("mark written")
 	return nil
+}
+
+// openNewest opens the database beside the mark m for writing, and moves what the run
+// before has left in the log into it. It returns the state that the database was in.
+func (db *DB) openNewest(m mark, markErr error) (s state, err error) {
+	// 1. Open what is there, if it is sound and ours.
+	if err := db.openData(); err != nil {
+		return state{}, err
+	}
+	s, err = db.readState()
+	if err != nil {
+		return s, err
+	}
+	// 2. Compare its age with the mark's.
+	if !db.options.AcceptRollback {
+		if err := checkAge(db.dir, s, m, markErr); err != nil {
+			return s, err
+		}
+	}
+	// 3. What the run before has left in the log goes into the database, which has no
+	// log from then on. A crash after it leaves a log that nothing names.
+	db.moves.stored, db.moves.salt = s.batch, s.log
+	t, replayed, err := replay(db.dir, s)
+	accepted := db.options.AcceptRollback && (refusal.Has(err, refusal.StoreRolledBack) || refusal.Has(err, refusal.StoreCorrupt))
+	if err != nil && !accepted {
+		return s, err
+	}
+	db.lay(t, replayed)
+	if s.log != 0 {
+		db.clock = newLeaseClock(db.options.Monotonic, &db.state)
+		if err := db.withReserve(func() error { return db.recordState(true) }); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
 }
 
 // openData opens the database, after it has looked for damage that bbolt would

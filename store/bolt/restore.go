@@ -13,27 +13,39 @@ import (
 	"github.com/sovereign-run/sovereign/refusal"
 )
 
+// Restoring is how the caller of Restore takes part in it; the zero value does not.
+type Restoring struct {
+	// Progress is told of the bytes copied so far, and of how many there are.
+	Progress func(done, total int64)
+	// Replaced is given the store that is about to be replaced, open for reading until
+	// it returns, or why that cannot be read. It is not called where there is none.
+	// since is the greatest message number that the backup knows of: what that store has
+	// behind it is newer. It is 0 for the backup of another store.
+	Replaced func(old *DB, since uint64, err error)
+}
+
 // Restore puts the backup in the file from in the place of the store in the
 // folder dir, which it creates if needed, and opens it as Open does. It starts a
 // new epoch: all numbers are greater than any that the store in the folder, or the
 // one that the backup was taken of, can have given. The caller must park what the
 // backup holds as claimed (see DB.Epoch).
 //
-// progress, which may be nil, is told of the bytes copied so far, and of how many
-// there are. A crash at any point, and an error, leaves the store of before, or
-// the new one.
+// The mailbox.db that it replaces is kept as KeptFile, with all that was confirmed in
+// it, so that Restore takes that as well; the one that was kept before is gone then. Of
+// a store that cannot be opened the file alone is kept, as it is. A crash at any point,
+// and an error, leaves the store of before, or the new one.
 //
 // It is refused like Open; store_corrupt also where the backup is damaged, and
 // bad_request where it is the store's own file, or was copied out of a store in use
 // without its log. AcceptRollback and ReadOnly are ignored.
-func Restore(ctx context.Context, dir, from string, progress func(done, total int64), o Options) (*DB, error) {
+func Restore(ctx context.Context, dir, from string, to Restoring, o Options) (*DB, error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	o.ReadOnly, o.AcceptRollback = false, false
 	if o.reached == nil {
 		o.reached = func(string) {}
 	}
-	if progress == nil {
-		progress = func(int64, int64) {}
+	if to.Progress == nil {
+		to.Progress = func(int64, int64) {}
 	}
 	doing := "restore " + from
 	source, err := os.Open(from)
@@ -61,7 +73,7 @@ func Restore(ctx context.Context, dir, from string, progress func(done, total in
 		err := refusal.New(refusal.BadRequest, doing, "it is the store's own "+DataFile, "name a file that `sovereign backup` has written")
 		return nil, errors.Join(err, db.release())
 	}
-	err = db.replace(ctx, source, info.Size(), progress)
+	err = db.replace(ctx, source, info.Size(), to)
 	if err == nil {
 		err = db.openForWriting()
 	}
@@ -72,16 +84,12 @@ func Restore(ctx context.Context, dir, from string, progress func(done, total in
 }
 
 // replace makes a database of the backup in source and puts it in place.
-func (db *DB) replace(ctx context.Context, source *os.File, size int64, progress func(done, total int64)) (err error) {
+func (db *DB) replace(ctx context.Context, source *os.File, size int64, to Restoring) (err error) {
 	doing := "restore " + source.Name()
 	m, markErr := readMark(db.dir)
 	if markErr != nil && !errors.Is(markErr, errNoMark) && !errors.Is(markErr, errBadMark) {
 		return fileRefusal("read the high-water mark of the store in "+db.dir, markErr)
 	}
-	// What is there may be damaged, which is why it is being replaced: then only
-	// the mark speaks for it.
-	old, _ := stateOf(db.path())
-
 	// 1. The copy, looked through before it counts. A crash leaves a file that the
 	// next opening removes.
 	defer func() {
@@ -89,7 +97,7 @@ func (db *DB) replace(ctx context.Context, source *os.File, size int64, progress
 			_ = os.Remove(db.temp())
 		}
 	}()
-	if err := copyTo(ctx, db.temp(), source, size, progress); err != nil {
+	if err := copyTo(ctx, db.temp(), source, size, to.Progress); err != nil {
 		return fileRefusal(doing, err)
 	}
 	if err := soundCopy(ctx, db.temp()); err != nil {
@@ -110,13 +118,17 @@ func (db *DB) replace(ctx context.Context, source *os.File, size int64, progress
 			return noBackup(doing)
 		}
 	}
-	// 2. Its new epoch, within the copy.
+	// 2. All that was confirmed before, in one file. It may be damaged, which is why it is
+	// being replaced: then only the mark speaks for it.
+	old, err := db.foldOld(m, markErr)
+	db.showOld(to.Replaced, s, err)
+	// 3. Its new epoch, within the copy.
 	s = restored(s, old, m, markErr, db.options.wall())
 	if err := writeState(db.temp(), s); err != nil {
 		return fileRefusal(doing, err)
 	}
 	db.options.reached("copy made")
-	// 3. A mark for it where there is none to go by. A crash after it leaves a
+	// 4. A mark for it where there is none to go by. A crash after it leaves a
 	// folder without a store, or one that is refused as before.
 	if markErr != nil {
 		if err := writeMark(db.dir, mark{id: s.id}); err != nil {
@@ -124,10 +136,16 @@ func (db *DB) replace(ctx context.Context, source *os.File, size int64, progress
 		}
 		db.options.reached("mark replaced")
 	}
-	// 4. Its name. From here on it is the store; openForWriting does the rest, now
-	// or after a crash.
+	// 5. A second name for what is replaced. A crash after it leaves one that the next
+	// opening removes.
+	if err := db.keepOld(); err != nil {
+		return err
+	}
+	db.options.reached("store kept")
+	// 6. The copy's name. From here on it is the store; openForWriting does the rest,
+	// now or after a crash, and gives what was replaced its name.
 	if err := os.Rename(db.temp(), db.path()); err != nil {
-		return fileRefusal(doing, err)
+		return fileRefusal(doing, errors.Join(err, db.settleKept()))
 	}
 	if err := syncDir(db.dir); err != nil {
 		return fileRefusal(doing, err)

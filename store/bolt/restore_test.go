@@ -36,7 +36,7 @@ func backup(t *testing.T, db *bolt.DB) string {
 
 func restoreStore(t *testing.T, dir, from string, o bolt.Options) *bolt.DB {
 	t.Helper()
-	db, err := bolt.Restore(ctx, dir, from, nil, o)
+	db, err := bolt.Restore(ctx, dir, from, bolt.Restoring{}, o)
 	if err != nil {
 		t.Fatalf("restore: %v", err)
 	}
@@ -230,7 +230,7 @@ func TestRestore_RefusesAndChangesNothing(t *testing.T) {
 			if err := os.WriteFile(from, c.content, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			_, err := bolt.Restore(c.ctx, dir, from, nil, bolt.Options{})
+			_, err := bolt.Restore(c.ctx, dir, from, bolt.Restoring{}, bolt.Options{})
 			if c.want != "" && !refusal.Has(err, c.want) || c.want == "" && !errors.Is(err, context.Canceled) {
 				t.Errorf("got %v", err)
 			}
@@ -239,11 +239,11 @@ func TestRestore_RefusesAndChangesNothing(t *testing.T) {
 			}
 		})
 	}
-	if _, err := bolt.Restore(ctx, dir, filepath.Join(dir, bolt.DataFile), nil, bolt.Options{}); !refusal.Has(err, refusal.BadRequest) {
+	if _, err := bolt.Restore(ctx, dir, filepath.Join(dir, bolt.DataFile), bolt.Restoring{}, bolt.Options{}); !refusal.Has(err, refusal.BadRequest) {
 		t.Errorf("the store's own file: got %v", err)
 	}
 	db := open(t, dir, bolt.Options{})
-	if _, err := bolt.Restore(ctx, dir, file, nil, bolt.Options{}); !refusal.Has(err, refusal.StoreLocked) {
+	if _, err := bolt.Restore(ctx, dir, file, bolt.Restoring{}, bolt.Options{}); !refusal.Has(err, refusal.StoreLocked) {
 		t.Errorf("a store in use: got %v", err)
 	}
 	if _, _, err := bolt.Compact(ctx, dir, bolt.Options{}); !refusal.Has(err, refusal.StoreLocked) {
@@ -266,7 +266,7 @@ func replace(args []string) {
 		exitOn(err)
 		return
 	}
-	db, err := bolt.Restore(ctx, args[0], args[2], nil, o)
+	db, err := bolt.Restore(ctx, args[0], args[2], bolt.Restoring{}, o)
 	exitOn(err)
 	exitOn(db.Close())
 }
@@ -277,7 +277,7 @@ func replace(args []string) {
 // is refused; make the epoch only when opening, and it is lost there.
 func TestRestore_CrashInEveryGap(t *testing.T) {
 	for _, marked := range []bool{true, false} {
-		for _, step := range []string{"copy made", "mark replaced", "copy named", "database opened", "mark written", "closing state recorded"} {
+		for _, step := range []string{"copy made", "mark replaced", "store kept", "copy named", "database opened", "mark written", "closing state recorded"} {
 			if marked && step == "mark replaced" {
 				continue
 			}
@@ -296,7 +296,7 @@ func TestRestore_CrashInEveryGap(t *testing.T) {
 				if err := start(t, "replace", dir, step, file).wait(); err == nil {
 					t.Fatalf("the child did not die at %q", step)
 				}
-				named := step != "copy made" && step != "mark replaced"
+				named := step != "copy made" && step != "mark replaced" && step != "store kept"
 				db, err := bolt.Open(dir, bolt.Options{})
 				if !named && !marked {
 					// It was refused before, and still is.
@@ -319,6 +319,15 @@ func TestRestore_CrashInEveryGap(t *testing.T) {
 				mustBeSound(t, db)
 				closeStore(t, db)
 				mustBeGone(t, dir)
+				kept := 0
+				for _, name := range []string{bolt.KeptFile, bolt.KeptFile + ".new"} {
+					if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+						kept++
+					}
+				}
+				if kept > 1 || kept == 1 && !named {
+					t.Errorf("%d copies are kept of a store that was replaced: %v", kept, named)
+				}
 			})
 		}
 	}
@@ -399,7 +408,7 @@ func TestRestore_RefusesADatabaseWithoutItsLog(t *testing.T) {
 
 	_, other := withKey(t, "b")
 	raw := filepath.Join(left, bolt.DataFile)
-	_, err := bolt.Restore(ctx, other, raw, nil, bolt.Options{})
+	_, err := bolt.Restore(ctx, other, raw, bolt.Restoring{}, bolt.Options{})
 	if r := refusal.Of(err); !refusal.Has(err, refusal.BadRequest) || !strings.Contains(r.Why, "log") || !strings.Contains(r.Next, "mailbox.wal.1") {
 		t.Errorf("without its log: got %v", err)
 	}
@@ -415,7 +424,7 @@ func TestRestore_RefusesADatabaseWithoutItsLog(t *testing.T) {
 	putNumbers(t, db, 30, 31)
 	copied := crash(t, worked)
 	closeStore(t, db)
-	if _, err := bolt.Restore(ctx, other, filepath.Join(copied, bolt.DataFile), nil, bolt.Options{}); !refusal.Has(err, refusal.BadRequest) {
+	if _, err := bolt.Restore(ctx, other, filepath.Join(copied, bolt.DataFile), bolt.Restoring{}, bolt.Options{}); !refusal.Has(err, refusal.BadRequest) {
 		t.Errorf("made of a backup and used: got %v", err)
 	}
 
@@ -476,4 +485,56 @@ func TestBackup_OfACrashedStoreLeavesNothing(t *testing.T) {
 	restored := restoreStore(t, t.TempDir(), file, bolt.Options{})
 	mustHaveNumbers(t, restored, 30)
 	closeStore(t, restored)
+}
+
+// P7: what a restore replaces is kept, with what only its log had, and shown before.
+// It is a backup like any other: the way back begins an epoch of its own, so that no
+// number of either past comes again, and keeps in turn what it replaces. Rename the copy
+// over the old file without a second name, or leave its log where it is, and this fails.
+func TestRestore_KeepsWhatItReplaces(t *testing.T) {
+	dir := t.TempDir()
+	db := open(t, dir, bolt.Options{})
+	putNumbers(t, db, 0, 10)
+	file := backup(t, db)
+	putNumbers(t, db, 10, 40)
+	greatest, _, _ := mintOne(t, db)
+	left := crash(t, dir)
+	closeStore(t, db)
+	kept := filepath.Join(left, bolt.KeptFile)
+
+	for i, c := range []struct {
+		from            string
+		replaced, holds int
+	}{{file, 40, 10}, {kept, 10, 40}, {kept, 40, 10}} {
+		shown := 0
+		db, err := bolt.Restore(ctx, left, c.from, bolt.Restoring{Replaced: func(old *bolt.DB, since uint64, err error) {
+			if shown++; err != nil {
+				t.Errorf("restore %d: the store that is replaced: %v", i, err)
+				return
+			}
+			mustHaveNumbers(t, old, c.replaced)
+		}}, bolt.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if shown != 1 {
+			t.Errorf("restore %d showed %d stores", i, shown)
+		}
+		mustHaveNumbers(t, db, c.holds)
+		mustBeSound(t, db)
+		token, _, _ := mintOne(t, db)
+		if token <= greatest {
+			t.Errorf("restore %d: token %d after %d", i, token, greatest)
+		}
+		greatest = token
+		closeStore(t, db)
+	}
+	// A store that cannot be read is kept as it is.
+	write(t, left, bolt.DataFile, []byte("damaged"))
+	var why error
+	db, err := bolt.Restore(ctx, left, file, bolt.Restoring{Replaced: func(_ *bolt.DB, _ uint64, err error) { why = err }}, bolt.Options{})
+	if err != nil || why == nil || string(read(t, left, bolt.KeptFile)) != "damaged" {
+		t.Errorf("a damaged store: %v, shown as %v", err, why)
+	}
+	closeStore(t, db)
 }

@@ -82,7 +82,7 @@ func whole() []step {
 // restore puts the backup in the place of the store.
 var restore = do("restore", func(ctx context.Context, w *world) error {
 	w.store.note("loose")
-	db, err := bolt.Restore(ctx, w.h.Dir, w.backup(), nil, bolt.Options{})
+	db, err := bolt.Restore(ctx, w.h.Dir, w.backup(), bolt.Restoring{}, bolt.Options{})
 	if err != nil {
 		return err
 	}
