@@ -47,6 +47,22 @@ func labelled(r io.ReaderAt, size int64) (bool, error) {
 	return bytes.HasPrefix(b, []byte(labelMagic)) && binary.BigEndian.Uint64(b[len(labelMagic):]) == f.meta.tx, nil
 }
 
+// lastUnlabelled is the last schema of which there are backups without a label.
+const lastUnlabelled = 2
+
+// copied reports whether the database in the file r of size bytes is a copy that bbolt
+// has made of a state of another, and nothing was written to since. That is what tells a
+// backup of a build that knew no label from the file of a store: bbolt gives a copy the
+// same meta page twice, under two transactions, and a transaction always moves the root.
+func copied(r io.ReaderAt, size int64) bool {
+	good, _ := readMetas(r, size)
+	if len(good) != 2 {
+		return false
+	}
+	good[1].tx++
+	return good[0] == good[1]
+}
+
 // noBackup is the refusal for a database that was copied without its log.
 func noBackup(doing string) error {
 	return refusal.New(refusal.BadRequest, doing,

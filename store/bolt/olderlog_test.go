@@ -110,3 +110,30 @@ func TestOpen_RefusesADamagedLogOfAnOlderBuild(t *testing.T) {
 		}
 	}
 }
+
+// P7: a backup that a build without labels has made of a running store is taken, with all
+// that the log held then. The mailbox.db of that store is none, nor is a backup of
+// today without its label. Take whatever has an old schema and
+// this fails; so it does if only labels are believed.
+func TestRestore_TakesABackupOfAnOlderBuild(t *testing.T) {
+	older := unpack(t, "older-backup.tar.gz")
+	db := restoreStore(t, t.TempDir(), filepath.Join(older, "backup.db"), bolt.Options{})
+	mustHaveNumbers(t, db, 30)
+	mustBeSound(t, db)
+	closeStore(t, db)
+
+	dir := t.TempDir()
+	db = open(t, dir, bolt.Options{})
+	today, err := os.ReadFile(backup(t, db))
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeStore(t, db)
+	clear(today[80:96])
+	write(t, older, "today.db", today)
+	for _, name := range []string{"live.db", "today.db"} {
+		if _, err := bolt.Restore(ctx, t.TempDir(), filepath.Join(older, name), bolt.Restoring{}, bolt.Options{}); !refusal.Has(err, refusal.BadRequest) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}

@@ -112,9 +112,11 @@ func (db *DB) replace(ctx context.Context, source *os.File, size int64, to Resto
 	}
 	if s.log != 0 {
 		// All that the log held then is in a backup, and in no other copy.
-		if ok, err := labelled(source, size); err != nil {
+		ok, err := labelled(source, size)
+		if err != nil {
 			return badBackup(doing, err)
-		} else if !ok {
+		}
+		if !ok && !(s.schema <= lastUnlabelled && copied(source, size)) {
 			return noBackup(doing)
 		}
 	}
