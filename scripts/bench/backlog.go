@@ -73,7 +73,7 @@ func (b *bench) ownBacklog(ctx context.Context) (out backlogged, err error) {
 		return out, err
 	}
 	if err = f.listens(ctx); err == nil {
-		err = out.fill(&product{fleet: f}, dir, b.waiting+2)
+		err = out.fill(&product{fleet: f, to: []string{recipient}}, dir, b.waiting+2)
 	}
 	if err != nil {
 		return out, errors.Join(err, f.stop())
@@ -179,7 +179,7 @@ func claimOne(s broker) error {
 
 // fill sends n messages from 64 clients, and notes what they cost.
 func (out *backlogged) fill(s broker, dir string, n int) error {
-	body := newBody()[:backlogBody]
+	body := newBody(backlogBody)
 	empty := footprintOf(s.pid()).anonymous
 	var next atomic.Int64
 	began := time.Now()

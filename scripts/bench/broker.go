@@ -44,10 +44,10 @@ const limit = 2 * time.Minute
 
 const bodySize = 1 << 10
 
-// newBody is a text of bodySize bytes that does not compress well.
-func newBody() []byte {
+// newBody is a text of n bytes that does not compress well.
+func newBody(n int) []byte {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+ "
-	b := make([]byte, bodySize)
+	b := make([]byte, n)
 	for i := range b {
 		b[i] = letters[rand.IntN(len(letters))]
 	}
@@ -75,7 +75,7 @@ func alone(ctx context.Context, b broker, n int) (out trip, err error) {
 		return out, err
 	}
 	defer worker.close()
-	body := newBody()
+	body := newBody(bodySize)
 	before, start := cpuTime(b.pid()), time.Now()
 	for range n {
 		t0 := time.Now()
@@ -107,36 +107,51 @@ func alone(ctx context.Context, b broker, n int) (out trip, err error) {
 // side is the number of senders, and of workers, of a crowd.
 const side = 64
 
-// crowded sends n messages from 64 clients while 64 others claim and complete them.
-func crowded(ctx context.Context, b broker, n int, next bool) (out trip, err error) {
+// crowded sends n messages of 1 KiB from 64 clients while 64 others claim and
+// complete them.
+func crowded(ctx context.Context, b broker, n int, next bool) (trip, error) {
+	return crowd{senders: side, workers: side, body: bodySize, next: next}.run(ctx, b, n)
+}
+
+// A crowd is senders, and workers that claim and complete what they send.
+type crowd struct {
+	senders, workers int
+	body             int  // bytes of a message
+	next             bool // complete and claim in one exchange
+}
+
+// run passes n messages through b.
+func (w crowd) run(ctx context.Context, b broker, n int) (out trip, err error) {
 	var workers, senders []client
 	defer func() {
 		for _, c := range append(workers, senders...) {
 			c.close()
 		}
 	}()
-	for i := range side {
-		w, err := b.client(i)
+	for i := range w.workers {
+		c, err := b.client(i)
 		if err != nil {
 			return out, err
 		}
-		workers = append(workers, w)
-		s, err := b.client(-1 - i)
+		workers = append(workers, c)
+	}
+	for i := range w.senders {
+		c, err := b.client(-1 - i)
 		if err != nil {
 			return out, err
 		}
-		senders = append(senders, s)
+		senders = append(senders, c)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done within %s", limit))
 	defer cancel()
-	r := rush{total: int64(n), all: make(chan struct{}), failed: make(chan error, 2*side)}
+	r := rush{total: int64(n), all: make(chan struct{}), failed: make(chan error, len(senders)+len(workers))}
 	before, start := cpuTime(b.pid()), time.Now()
 	var left sync.WaitGroup
-	for _, s := range senders {
-		left.Go(func() { r.fail(r.feed(s)) })
+	for _, c := range senders {
+		left.Go(func() { r.fail(r.feed(c, newBody(w.body))) })
 	}
-	for _, w := range workers {
-		left.Go(func() { r.fail(r.work(w, next)) })
+	for _, c := range workers {
+		left.Go(func() { r.fail(r.work(c, w.next)) })
 	}
 	select {
 	case <-r.all:
@@ -173,9 +188,8 @@ func (r *rush) fail(err error) {
 	}
 }
 
-func (r *rush) feed(c client) error {
+func (r *rush) feed(c client, body []byte) error {
 	var took times
-	body := newBody()
 	for r.sent.Add(1) <= r.total {
 		t := time.Now()
 		if err := c.send(body); err != nil {

@@ -18,6 +18,18 @@
 //	backlog     a million waiting messages: how long they take to send, their bytes on
 //	            disk and in memory, the first claim after a SIGKILL, the drain, and
 //	            redelivery among them, beside Redis and beanstalkd
+//	clients     rate, sends and the supervisor's CPU with 1, 8, 64, 256 and 1000 clients
+//	bodies      the same with bodies of 100 bytes to 1 MiB, 8 senders and 8 workers
+//	recipients  64 + 64 clients of one actor and of 64, each with one worker: the ratio
+//	latency     one client's sends beside 64 workers that run flat out; renewals each 10 ms
+//	            beside a bulk of 100,000 in batches, as many single sends, and bodies so
+//	            large that the store checkpoints without a pause
+//	growth      64 + 64 clients while 0, 100,000 and 1,000,000 (-huge: 10,000,000)
+//	            messages wait of another actor, and of the same one
+//
+// A worker of clients and recipients is a child of its own, which lends its identity to a
+// connection of this program. A renewal of latency is timed from when it was due, so that
+// one that waits long is not one slow figure among many but as many as were due meanwhile.
 //
 // The others come from Debian (apt-get install redis-server beanstalkd supervisor
 // runit s6) and are left out, with a word, where they are not installed. Rounds of all

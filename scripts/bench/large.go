@@ -209,7 +209,7 @@ func (b *bench) backupStore(ctx context.Context, dir string) (c copying, err err
 	var mu sync.Mutex // guards c.before and c.during
 	var senders sync.WaitGroup
 	failed := make(chan error, copySenders)
-	p := &product{fleet: f}
+	p := &product{fleet: f, to: []string{recipient}}
 	for range copySenders {
 		senders.Go(func() {
 			one, err := p.client(-1)

@@ -30,10 +30,16 @@ type bench struct {
 	idle     time.Duration
 	restarts int
 	tasks    int
-	stores   []int // waiting messages of large stores
-	waiting  int   // of a backlog
-	drains   int   // of these, at most so many
-	output   int64 // bytes that a child writes, in logs
+	stores   []int         // waiting messages of large stores
+	waiting  int           // of a backlog
+	drains   int           // of these, at most so many
+	output   int64         // bytes that a child writes, in logs
+	clients  []int         // in clients
+	sizes    []int         // of bodies, in bytes
+	volume   int           // bytes that bodies and latency pass at most in a round
+	bulk     int           // messages of a bulk send, in latency
+	calm     time.Duration // how long latency watches what does not end by itself
+	backlogs []int         // messages that wait, in growth
 }
 
 func main() {
@@ -46,8 +52,10 @@ func main() {
 func run() error {
 	b := bench{rounds: 3, alone: 1000, crowd: 20_000, kills: 100, backlog: 100_000,
 		actors: []int{1, 100, 1000}, idle: time.Minute, restarts: 50, tasks: 2000, stores: []int{0, 100_000, 1_000_000},
-		waiting: 1_000_000, drains: 200_000, output: 1e9}
-	parts := flag.String("part", "trips,redelivery,idle,supervisors,logs,tasks,cost,large,backlog", "what to measure, with commas between")
+		waiting: 1_000_000, drains: 200_000, output: 1e9,
+		clients: []int{1, 8, 64, 256, 1000}, sizes: []int{100, 1 << 10, 16 << 10, 128 << 10, 1 << 20}, volume: 256e6,
+		bulk: 100_000, calm: 10 * time.Second, backlogs: []int{0, 100_000, 1_000_000}}
+	parts := flag.String("part", "trips,redelivery,idle,supervisors,logs,tasks,cost,large,backlog,clients,bodies,recipients,latency,growth", "what to measure, with commas between")
 	quick := flag.Bool("quick", false, "small sizes: does it run, not how fast")
 	scratch := flag.String("dir", os.TempDir(), "where the scratch folder is made: on the disk to be measured")
 	flag.StringVar(&b.sovereign, "sovereign", "", "the program under test (scripts/bench/run builds it)")
@@ -59,6 +67,7 @@ func run() error {
 	flag.IntVar(&b.restarts, "restarts", b.restarts, "restarts of children in idle and supervisors")
 	flag.DurationVar(&b.idle, "idle", b.idle, "how long the idle supervisor is watched")
 	flag.Int64Var(&b.output, "output", b.output, "bytes that a child writes in logs")
+	huge := flag.Bool("huge", false, "let growth go on to 10,000,000 messages, which takes 3 GB and many minutes")
 	printed := flag.Int64("print", 0, "be the child of logs: write so many bytes")
 	up := flag.String("up", "", "of -print, the FIFO to speak to")
 	kept := flag.Int("keep", 0, "be the bare loop of supervisors: keep so many children, each the program that is the argument")
@@ -74,6 +83,10 @@ func run() error {
 		b.actors, b.idle, b.restarts, b.tasks = []int{1, 20}, 2*time.Second, 5, 100
 		b.stores = []int{0, 2000}
 		b.waiting, b.drains, b.output = 5000, 1000, 1e7
+		b.clients, b.volume, b.bulk, b.calm, b.backlogs = []int{1, 8, 64}, 4e6, 2000, time.Second, []int{0, 2000}
+	}
+	if *huge {
+		b.backlogs = append(b.backlogs, 10_000_000)
 	}
 	if b.sovereign == "" {
 		return errors.New("-sovereign is not given: use scripts/bench/run, which builds it")
@@ -92,7 +105,8 @@ func run() error {
 
 	fmt.Printf("%s, %d cores, %s, load average %s\n", time.Now().Format("2006-01-02 15:04"), runtime.NumCPU(), runtime.Version(), load())
 	all := map[string]func(context.Context) error{
-		"trips": b.trips, "redelivery": b.redelivery, "idle": b.idleActors, "supervisors": b.supervisors, "logs": b.logs, "tasks": b.taskRate, "cost": b.cost, "large": b.largeStores, "backlog": b.waitingMillion}
+		"trips": b.trips, "redelivery": b.redelivery, "idle": b.idleActors, "supervisors": b.supervisors, "logs": b.logs, "tasks": b.taskRate, "cost": b.cost, "large": b.largeStores, "backlog": b.waitingMillion,
+		"clients": b.manyClients, "bodies": b.bodies, "recipients": b.recipients, "latency": b.latency, "growth": b.growth}
 	for part := range strings.SplitSeq(*parts, ",") {
 		measure, ok := all[part]
 		if !ok {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -18,6 +19,7 @@ import (
 // worker.sock with the identities of living children.
 type product struct {
 	*fleet
+	to         []string // recipients: a sender takes them in turn
 	identities []protocol.Identity
 	sdk        bool // clients are those of package worker
 }
@@ -34,31 +36,57 @@ func (b *bench) product(ctx context.Context, n int, sdk bool) (broker, error) {
 
 // productIn is product on the store in dir.
 func (b *bench) productIn(ctx context.Context, dir string, n int, sdk bool) (*product, error) {
-	f, err := b.launch(dir, fmt.Sprintf(`  work:
-    mode: worker
-    replicas: %d
-    command: 'echo "$SOVEREIGN_PROCESS $SOVEREIGN_LEASE_TOKEN" >"$UP"; read end <&3'
-    inbox: {limit: 10000000}
-`, n))
+	p, err := b.actorsIn(ctx, dir, n, "", recipient)
 	if err != nil {
 		return nil, err
 	}
-	p := &product{fleet: f, sdk: sdk}
-	for range n {
+	p.sdk = sdk
+	return p, nil
+}
+
+// actorsIn is productIn for several actors, each with n workers of its own. Their
+// identities stand in the order of names; settings are lines of YAML for each.
+func (b *bench) actorsIn(ctx context.Context, dir string, n int, settings string, names ...string) (*product, error) {
+	var actors strings.Builder
+	for _, name := range names {
+		fmt.Fprintf(&actors, `  %s:
+    mode: worker
+    replicas: %d
+    command: 'echo "$SOVEREIGN_ACTOR $SOVEREIGN_PROCESS $SOVEREIGN_LEASE_TOKEN" >"$UP"; read end <&3'
+    inbox: {limit: 1000000000}
+%s`, name, n, settings)
+	}
+	f, err := b.launch(dir, actors.String())
+	if err != nil {
+		return nil, err
+	}
+	p := &product{fleet: f, to: names}
+	of := map[string][]protocol.Identity{}
+	for range n * len(names) {
 		l, err := f.up(ctx)
 		if err != nil {
 			_ = f.stop()
 			return nil, err
 		}
-		process, token, _ := strings.Cut(l.text, " ")
-		number, err := strconv.ParseUint(token, 10, 64)
-		if err != nil {
+		var name string
+		var who protocol.Identity
+		if _, err := fmt.Sscan(l.text, &name, &who.Process, &who.LeaseToken); err != nil {
 			_ = f.stop()
 			return nil, fmt.Errorf("a child wrote %q: %w", l.text, err)
 		}
-		p.identities = append(p.identities, protocol.Identity{Process: process, LeaseToken: protocol.Token(number)})
+		of[name] = append(of[name], who)
+	}
+	for _, name := range names {
+		p.identities = append(p.identities, of[name]...)
 	}
 	return p, nil
+}
+
+// only is the same supervisor with the clients of one of its actors, number i of the
+// names that it was started with.
+func (p *product) only(i int) *product {
+	n := len(p.identities) / len(p.to)
+	return &product{fleet: p.fleet, to: p.to[i : i+1], identities: p.identities[i*n : (i+1)*n]}
 }
 
 func (p *product) client(i int) (client, error) {
@@ -73,7 +101,7 @@ func (p *product) client(i int) (client, error) {
 	if p.sdk {
 		return sdkClient{worker.NewClient(conn, identity)}, nil
 	}
-	c := &lineClient{conn: conn, in: bufio.NewReaderSize(conn, 8<<10)}
+	c := &lineClient{conn: conn, in: bufio.NewReaderSize(conn, 8<<10), to: p.to, turn: max(0, -1-i)}
 	if i >= 0 {
 		c.identity = fmt.Sprintf(`"process":%q,"lease_token":%d,`, identity.Process, identity.LeaseToken)
 	}
@@ -85,21 +113,37 @@ func (p *product) client(i int) (client, error) {
 type lineClient struct {
 	conn     net.Conn
 	in       *bufio.Reader
-	out      []byte
+	out      []byte // params of a request
+	line     []byte // the request
+	long     []byte // an answer that is longer than in
 	identity string
+	to       []string
+	turn     int // counts the sends, for their recipients
 }
 
 func (c *lineClient) close() { _ = c.conn.Close() }
 
 // ask makes one request, whose params begin with the identity.
 func (c *lineClient) ask(method string) ([]byte, error) {
-	head := `{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":{` + c.identity
-	line := append([]byte(head), c.out...)
-	line = append(line, "}}\n"...)
-	if _, err := c.conn.Write(line); err != nil {
+	c.line = append(c.line[:0], `{"jsonrpc":"2.0","id":1,"method":"`...)
+	c.line = append(c.line, method...)
+	c.line = append(c.line, `","params":{`...)
+	c.line = append(c.line, c.identity...)
+	c.line = append(c.line, c.out...)
+	c.line = append(c.line, "}}\n"...)
+	if _, err := c.conn.Write(c.line); err != nil {
 		return nil, err
 	}
 	answer, err := c.in.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) {
+		c.long = c.long[:0]
+		for errors.Is(err, bufio.ErrBufferFull) {
+			c.long = append(c.long, answer...)
+			answer, err = c.in.ReadSlice('\n')
+		}
+		c.long = append(c.long, answer...)
+		answer = c.long
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +154,10 @@ func (c *lineClient) ask(method string) ([]byte, error) {
 }
 
 func (c *lineClient) send(body []byte) error {
-	c.out = append(c.out[:0], `"to":"work","body":`...)
+	c.out = append(c.out[:0], `"to":"`...)
+	c.out = append(c.out, c.to[c.turn%len(c.to)]...)
+	c.out = append(c.out, `","body":`...)
+	c.turn++
 	c.out = protocol.AppendString(c.out, string(body))
 	_, err := c.ask(protocol.MethodSend)
 	return err
@@ -144,12 +191,22 @@ func delivered(answer []byte) (j job, ok bool, err error) {
 }
 
 func (c *lineClient) settle(j job, more string) ([]byte, error) {
+	return c.about(protocol.MethodComplete, j, more)
+}
+
+// about makes a request about a message that the client holds.
+func (c *lineClient) about(method string, j job, more string) ([]byte, error) {
 	c.out = append(c.out[:0], `"id":"`...)
 	c.out = append(c.out, j.id...)
 	c.out = append(c.out, `","token":`...)
 	c.out = strconv.AppendUint(c.out, j.token, 10)
 	c.out = append(c.out, more...)
-	return c.ask(protocol.MethodComplete)
+	return c.ask(method)
+}
+
+func (c *lineClient) renew(j job) error {
+	_, err := c.about(protocol.MethodRenew, j, "")
+	return err
 }
 
 func (c *lineClient) complete(j job) error {
