@@ -241,7 +241,9 @@ func (w *workers) claimFor(in doing, q mailbox.ClaimRequest) (messages []protoco
 	var waits waitOfClaim
 	defer waits.end()
 	q.Waits = func() (context.Context, error) { return waits.begin(w, in, draining) }
-	q.Room, q.Size = in.call.room(), sizeAtMost
+	if q.Max > 1 || q.Request != "" { // the first has room whatever its size, and a size takes a look at each byte
+		q.Room, q.Size = in.call.room(), sizeAtMost
+	}
 	claimed, err := w.box.Claim(in.run, in.holder, q)
 	if err != nil {
 		if waits.over() && !isRefusal(err) {

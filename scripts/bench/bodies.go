@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // bodies measures how the cost of a message grows with its body.
@@ -15,6 +16,9 @@ func (b *bench) bodies(ctx context.Context) error {
 			c := contender{name: fmt.Sprintf("%d bytes", size), start: func(ctx context.Context, workers int) (broker, error) {
 				return b.product(ctx, workers, false)
 			}}
+			if !strings.Contains(c.name, b.only) {
+				continue
+			}
 			if err := b.turn(ctx, c, half, &found[i], func(s broker) (trip, error) {
 				return crowd{senders: half, workers: half, body: size}.run(ctx, s, b.messagesOf(size))
 			}); err != nil {
@@ -27,6 +31,9 @@ func (b *bench) bodies(ctx context.Context) error {
 	t := newTable("bytes", "messages", "messages/s", "MB/s", "send p50", "send p99", "CPU µs/msg", "CPU ns/byte")
 	for i, size := range b.sizes {
 		s := found[i]
+		if len(s.rate) == 0 {
+			continue // not asked for
+		}
 		t.row(strconv.Itoa(size), strconv.Itoa(b.messagesOf(size)), s.rate.String(), figure(s.rate.median()*float64(size)/1e6),
 			s.send.String(), s.send99.String(), cpuCell(s.cpu), figure(s.cpu.median()*1000/float64(size)))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // manyClients measures how the cost of a message grows with the number of clients: one
@@ -16,6 +17,9 @@ func (b *bench) manyClients(ctx context.Context) error {
 			c := contender{name: fmt.Sprintf("%d clients", n), start: func(ctx context.Context, workers int) (broker, error) {
 				return b.product(ctx, workers, false)
 			}}
+			if !strings.Contains(c.name, b.only) {
+				continue
+			}
 			measure := func(s broker) (trip, error) {
 				if n == 1 {
 					return alone(ctx, s, b.alone)
@@ -32,6 +36,9 @@ func (b *bench) manyClients(ctx context.Context) error {
 	t := newTable("clients", "messages/s", "send p50", "send p99", "CPU µs/msg")
 	for i, n := range b.clients {
 		s := found[i]
+		if len(s.rate) == 0 {
+			continue // not asked for
+		}
 		t.row(strconv.Itoa(n), s.rate.String(), s.send.String(), s.send99.String(), cpuCell(s.cpu))
 	}
 	t.end()

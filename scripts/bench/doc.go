@@ -28,8 +28,9 @@
 //	            messages wait of another actor, and of the same one
 //
 // A worker of clients and recipients is a child of its own, which lends its identity to a
-// connection of this program. A renewal of latency is timed from when it was due, so that
-// one that waits long is not one slow figure among many but as many as were due meanwhile.
+// connection of this program. A renewal of latency is timed from when it was due, and those
+// that were due while one took long count as well, with what was left of the wait: one
+// slow answer is not one slow figure, but as many as a worker had a chance to meet.
 //
 // The others come from Debian (apt-get install redis-server beanstalkd supervisor
 // runit s6) and are left out, with a word, where they are not installed. Rounds of all

@@ -20,7 +20,7 @@ type bench struct {
 	sovereign string // the program under test
 	dir       string // scratch, removed at the end
 	rounds    int
-	only      string // in trips and supervisors: contenders whose names contain it
+	only      string // of the rows of several parts, those whose names contain it
 
 	alone    int // round trips of one client, each round
 	crowd    int // messages of the 64 + 64 clients, each round
@@ -59,7 +59,7 @@ func run() error {
 	quick := flag.Bool("quick", false, "small sizes: does it run, not how fast")
 	scratch := flag.String("dir", os.TempDir(), "where the scratch folder is made: on the disk to be measured")
 	flag.StringVar(&b.sovereign, "sovereign", "", "the program under test (scripts/bench/run builds it)")
-	flag.StringVar(&b.only, "only", "", "of trips, supervisors and logs, only those whose names contain this")
+	flag.StringVar(&b.only, "only", "", "of trips, supervisors, logs, backlog, clients and bodies, only those whose names contain this")
 	flag.IntVar(&b.rounds, "rounds", b.rounds, "rounds of each system in trips and tasks")
 	flag.IntVar(&b.alone, "alone", b.alone, "round trips of one client in each round")
 	flag.IntVar(&b.crowd, "crowd", b.crowd, "messages of 64 + 64 clients in each round")
