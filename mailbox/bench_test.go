@@ -108,7 +108,7 @@ func BenchmarkLoad(b *testing.B) {
 	all.Wait()
 	ctx := context.Background()
 	var before, after runtime.MemStats
-	b.ResetTimer()
+	b.ReportAllocs()
 	for b.Loop() {
 		runtime.GC()
 		runtime.ReadMemStats(&before)

@@ -109,7 +109,9 @@ func TestAppend_LeavesTheRest(t *testing.T) {
 
 func BenchmarkEncode(b *testing.B) {
 	body := protocol.Body(strings.Repeat("a line of text, as bodies are\n", 34))
-	for name, result := range map[string]any{"send": protocol.SendResult{ID: "m7"}, "complete": protocol.CompleteResult{State: "DONE"},
+	for name, result := range map[string]any{"send": protocol.SendResult{ID: "m7"},
+		"renew":  protocol.RenewResult{ExpiresAt: time.Now().UTC(), RemainingMS: 1},
+		"settle": protocol.SettleResult{Results: []protocol.SettleOutcome{{State: "DONE"}, {State: "DONE"}}}, "complete": protocol.CompleteResult{State: "DONE"},
 		"claim": protocol.ClaimResult{Messages: []protocol.Delivery{{ID: "m7", Headers: map[string]string{}, Body: body, Attempt: 1, Token: 12, ExpiresAt: time.Now().UTC(), RemainingMS: 1}}}} {
 		b.Run(name, func(b *testing.B) {
 			out := protocol.NewEncoder(&discard{})

@@ -196,10 +196,11 @@ func BenchmarkParse(b *testing.B) {
 	}
 	const who = `"process":"0123456789abcdef0123456789abcdef","lease_token":12,`
 	for name, params := range map[string]string{"send": `{` + who + `"to":"work","body":` + string(body) + `}`,
-		"claim": `{` + who + `"wait":"1h"}`, "complete": `{` + who + `"id":"m7","token":12}`} {
+		"claim": `{` + who + `"wait":"1h"}`, "complete": `{` + who + `"id":"m7","token":12}`,
+		"renew": `{` + who + `"id":"m7","token":12,"progress":"half"}`} {
 		line := []byte(`{"jsonrpc":"2.0","id":1,"method":"` + name + `","params":` + params + `}`)
 		out := map[string]func() any{"send": func() any { return new(protocol.SendParams) }, "claim": func() any { return new(protocol.ClaimParams) },
-			"complete": func() any { return new(protocol.CompleteParams) }}[name]
+			"complete": func() any { return new(protocol.CompleteParams) }, "renew": func() any { return new(protocol.RenewParams) }}[name]
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

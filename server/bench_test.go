@@ -20,6 +20,7 @@ func BenchmarkPing(b *testing.B) {
 	h, c := benchClient(b)
 	_ = h
 	b.Run("one", func(b *testing.B) {
+		b.ReportAllocs()
 		for b.Loop() {
 			if err := c.Ping(b.Context()); err != nil {
 				b.Fatal(err)
@@ -27,6 +28,7 @@ func BenchmarkPing(b *testing.B) {
 		}
 	})
 	b.Run("pipelined", func(b *testing.B) {
+		b.ReportAllocs()
 		b.SetParallelism(64)
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
@@ -65,6 +67,7 @@ func BenchmarkLink(b *testing.B) {
 // Complete and claim the next in one call, by many at a time on one connection.
 func BenchmarkCompleteNext(b *testing.B) {
 	h, c := benchClient(b)
+	b.ReportAllocs()
 	b.SetParallelism(64)
 	b.RunParallel(func(pb *testing.PB) {
 		var held []protocol.Delivery

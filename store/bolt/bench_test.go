@@ -112,3 +112,45 @@ func BenchmarkLifecycle(b *testing.B) {
 	b.ReportMetric(float64(s.Functions)/float64(s.Commits), "functions/commit")
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "messages/s")
 }
+
+// BenchmarkView reads a key, which lies in the log's table or in mailbox.db alone.
+func BenchmarkView(b *testing.B) {
+	ctx := context.Background()
+	key := func(id uint64) []byte { return binary.BigEndian.AppendUint64([]byte{'m'}, id) }
+	for _, moved := range []bool{false, true} {
+		b.Run(fmt.Sprintf("moved=%t", moved), func(b *testing.B) {
+			dir := b.TempDir()
+			db, err := bolt.Open(dir, bolt.Options{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer func() { db.Close() }()
+			const n = 64
+			for range n {
+				if err := db.Update(ctx, threePuts(0)); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if moved {
+				if err := db.Close(); err != nil {
+					b.Fatal(err)
+				}
+				if db, err = bolt.Open(dir, bolt.Options{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportAllocs()
+			for id := uint64(1); b.Loop(); id++ {
+				err := db.View(ctx, func(r store.Reader) error {
+					if r.Get(key(id%n+1)) == nil {
+						return fmt.Errorf("message %d is gone", id%n+1)
+					}
+					return nil
+				})
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
