@@ -98,7 +98,7 @@ func (b *Box) OnLost(fn func(h fence.Holder, ref Ref, reason string)) {
 	b.onLost = fn
 }
 
-// OnOverdue sets the function that is told that an auto claim has used up its
+// OnOverdue sets the function that is told that a claim has used up its
 // actor's timeout (why is CategoryTimeout), or that a claim's progress has stayed the
 // same for too long (CategoryNoProgress): its process is to be ended, and Leave or
 // EndTask called (P4.5). fn must not block.

@@ -348,10 +348,10 @@ func (b *Box) claimTx(tx store.Tx, id ID, q ask, m moment) (grantedClaim, error)
 		if !q.byID { // an old index entry; an expired claim is the sweep's
 			return out, notClaimable(rec, fmt.Sprintf("attempt %d holds it", rec.attempt)).Later()
 		}
-		// The message of an auto claim is handed out only once its process has
-		// been ended and has left (P4.5); so is one whose lease alone is gone, and
-		// any of a process that does not die.
-		if live || !expired || b.index.withholds(rec.claim.process) || (rec.claim.auto || rec.claim.stale(m.now)) && (!leased || b.leases.Kept(rec.holder().Slot, rec.claim.lease)) {
+		// The message of a claim that is auto, overdue or without progress is handed
+		// out only once its process has been ended and has left (P4.5); so is one whose
+		// lease alone is gone, and any of a process that does not die.
+		if live || !expired || b.index.withholds(rec.claim.process) || rec.claim.endsWithItsProcess(m.now) && (!leased || b.leases.Kept(rec.holder().Slot, rec.claim.lease)) {
 			return out, notClaimable(rec, fmt.Sprintf("attempt %d holds it", rec.attempt)).Later()
 		}
 		ended, err := b.endTx(tx, rec, Outcome{Verdict: Unreported, Category: CategoryClaimExpired, ExitCode: -1, expired: true,

@@ -283,6 +283,18 @@ func (b *Box) expired(rec *record, now fence.Instant) bool {
 // may still complete then: its supervisor observes which is first, its exit or that.
 func (c *claim) stale(now fence.Instant) bool { return c.staleAt != 0 && now >= c.staleAt }
 
+// overdue reports whether c has used up its actor's timeout at now, having been
+// renewed up to then.
+func (c *claim) overdue(now fence.Instant) bool {
+	return c.limitAt != 0 && now >= c.limitAt && (c.auto || c.expiresAt >= c.limitAt)
+}
+
+// endsWithItsProcess reports whether c, which has expired at now, is ended by the end
+// of its process, and not by a sweep beside it (P4.5).
+func (c *claim) endsWithItsProcess(now fence.Instant) bool {
+	return c.auto || c.stale(now) || c.overdue(now)
+}
+
 // liveTx reports whether the attempt of rec is live: unexpired, and its lease
 // token still its slot's current one (P2.3).
 func (b *Box) liveTx(r store.Reader, rec *record, now fence.Instant) (bool, error) {

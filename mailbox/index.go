@@ -65,7 +65,7 @@ type hold struct {
 	request   string
 	auto      bool
 	expiresAt fence.Instant // of a manual claim, or the record's of an auto one
-	limitAt   fence.Instant // of an auto claim, 0 none
+	limitAt   fence.Instant // the end of its actor's timeout, 0 none
 	staleAt   fence.Instant // when its progress must have changed, 0 never
 
 	next, previous *hold // of the same holder, in no order; nil at the ends
@@ -412,7 +412,8 @@ func (x *index) settleExpiries() {
 }
 
 // expired removes from the heap and returns the claims that need attention at
-// now: manual ones that have expired, auto ones that have used up their time.
+// now: manual ones that nobody has renewed, and those whose process is to be ended,
+// since they have used up their actor's timeout or make no progress.
 func (x *index) expired(now fence.Instant) (manual, overdue []expiredClaim) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -428,7 +429,7 @@ func (x *index) expired(now fence.Instant) (manual, overdue []expiredClaim) {
 		case h.staleAt != 0 && h.at == h.staleAt:
 			c.why = CategoryNoProgress
 			overdue = append(overdue, c)
-		case h.auto:
+		case h.auto, h.limitAt != 0 && h.at >= h.limitAt:
 			c.why = CategoryTimeout
 			overdue = append(overdue, c)
 		default:

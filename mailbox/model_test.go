@@ -119,6 +119,12 @@ func (m *model) expired(msg *modelMessage) bool {
 	return !msg.auto && m.clock >= msg.expiresAt // every living process is kept
 }
 
+// swept says whether the sweep ends an expired claim: unless it was renewed until its
+// actor's timeout was over, where its process is ended first.
+func (m *model) swept(msg *modelMessage) bool {
+	return !msg.auto && m.expired(msg) && (msg.limitAt == 0 || msg.expiresAt < msg.limitAt)
+}
+
 // judge is P3's order, for a claim named by ref.
 func (m *model) judge(p *modelProcess, ref mailbox.Ref) (refusal.Category, *modelMessage) {
 	if !p.alive {
@@ -580,7 +586,7 @@ func (m *model) claimID(t *rapid.T) {
 		if got[0].Token != msg.last || got[0].Attempt != msg.attempt {
 			t.Fatalf("claim again: token %d, want %d", got[0].Token, msg.last)
 		}
-	case msg.state == mailbox.Claimed && m.expired(msg) && !msg.auto && m.takeover(msg):
+	case msg.state == mailbox.Claimed && m.swept(msg) && m.takeover(msg):
 		want(t, "claim by id", err, "") // P3.4
 		if got[0].Token <= msg.last {
 			t.Fatalf("takeover: token %d after %d", got[0].Token, msg.last)
@@ -741,7 +747,7 @@ func (m *model) sweep(t *rapid.T) {
 	want(t, "sweep", err, "")
 	n := 0
 	for _, msg := range m.messages {
-		if msg.state == mailbox.Claimed && !msg.auto && m.expired(msg) {
+		if msg.state == mailbox.Claimed && m.swept(msg) {
 			n++
 			if !slices.Contains(swept, mailbox.Ref{ID: msg.id, Token: msg.last}) {
 				t.Fatalf("%s has expired and was not swept", msg.id)

@@ -19,8 +19,9 @@ func (b *Box) NextExpiry() (at fence.Instant, ok bool, changed <-chan struct{}) 
 // SweepExpired ends the claims that have expired by now, as charged attempts
 // (P3.9), tells their workers, and returns them. Each is a transaction of its
 // own, and a compare-and-set: what was renewed, settled or claimed anew since it
-// was listed is left alone. Auto claims that have used up their actor's timeout,
-// and claims without progress, are not swept: OnOverdue is told, so that their process is ended first.
+// was listed is left alone. Claims that have been renewed until their actor's timeout
+// was over, and claims without progress, are not swept: OnOverdue is told, so that their
+// process is ended first.
 func (b *Box) SweepExpired(ctx context.Context) ([]Ref, error) {
 	manual, overdue := b.index.expired(b.leases.Now())
 	for _, c := range overdue {
