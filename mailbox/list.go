@@ -102,7 +102,8 @@ func (b *Box) listing(f Filter) (*listing, error) {
 	if f.After != "" {
 		id, err := ParseID(f.After)
 		if err != nil {
-			return nil, refusal.New(refusal.BadRequest, quote(f.After)+" is no cursor", "a cursor is the `next` of a page before, or a message id", "")
+			return nil, refusal.New(refusal.BadRequest, quote(f.After)+" is no cursor", "a cursor is the `next` of a page before, or a message id",
+				"give one of these, or none for the first page")
 		}
 		l.at = id
 	}

@@ -58,7 +58,7 @@ func ParseState(s string) (State, error) {
 		}
 	}
 	return 0, refusal.New(refusal.BadRequest, strconv.Quote(protocol.Cut(s, 60))+" is no state",
-		"the states are NEW, CLAIMED, DONE, DEAD and PARKED", "")
+		"the states are NEW, CLAIMED, DONE, DEAD and PARKED", "name one of these")
 }
 
 // Outgoing is a message that is to be sent. Only To is required.

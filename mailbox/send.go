@@ -100,7 +100,7 @@ type draft struct {
 
 func (b *Box) draft(m Outgoing, now time.Time) (*draft, error) {
 	bad := func(what, why string) (*draft, error) {
-		return nil, refusal.New(refusal.BadRequest, "the message cannot be sent: "+what, why, "")
+		return nil, refusal.New(refusal.BadRequest, "the message cannot be sent: "+what, why, "correct that, and send it again: nothing was sent")
 	}
 	actor, ok := b.actors.get(m.To)
 	switch {

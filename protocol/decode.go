@@ -5,6 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
 
 	"github.com/sovereign-run/sovereign/refusal"
 )
@@ -73,13 +78,29 @@ func ParseParams(method string, params json.RawMessage, out any) error {
 	why := err.Error()
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		why = wrongType(wrong)
+	} else if problem, ok := TimeProblem(err); ok {
+		why = problem
 	}
 	return refusal.New(refusal.BadRequest, "the params of "+Cut(method, 40)+" are wrong", why, nextProtocol).Because(err)
 }
 
-// wrongType says which field holds what instead of what.
+// TimeProblem says in words what is wrong with a time, if err is about one.
+func TimeProblem(err error) (string, bool) {
+	const form = "write it as 2026-01-31T12:00:00Z"
+	switch e, ok := errors.AsType[*time.ParseError](err); {
+	case ok:
+		return strconv.Quote(Cut(strings.Trim(e.Value, `"`), 60)) + " is no time: " + form, true
+	case strings.HasPrefix(err.Error(), "Time.UnmarshalJSON: "): // of package time, which has no type for it
+		return "a time must be a string: " + form, true
+	}
+	return "", false
+}
+
+// wrongType says which field holds what instead of what. Embedded structs, whose names
+// begin with a capital, are no part of what the line says.
 func wrongType(e *json.UnmarshalTypeError) string {
-	field := e.Field
+	names := slices.DeleteFunc(strings.Split(e.Field, "."), func(name string) bool { return name == "" || unicode.IsUpper(rune(name[0])) })
+	field := strings.Join(names, ".")
 	if field == "" {
 		field = "the line"
 	}

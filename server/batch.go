@@ -63,8 +63,14 @@ func (c *Control) inboxImport(in asking, p protocol.InboxImportParams) (any, err
 	line := func(i int) int { return p.Messages[i].Line }
 	list := make([]mailbox.Import, 0, len(p.Messages))
 	var bad error
+	seen := make(map[string]bool, len(p.Messages))
 	for i, m := range p.Messages {
 		one, err := imported(m, time.Now())
+		if err == nil && m.ID != "" && seen[m.ID] {
+			err = refusal.New(refusal.BadRequest, "the id "+protocol.Cut(m.ID, 40)+" comes a second time",
+				"an export holds each message once", "leave the second one out, or import what another store exported by itself")
+		}
+		seen[m.ID] = true
 		if err != nil {
 			bad = &mailbox.BatchError{Index: i, Err: err} // those before it count
 			break

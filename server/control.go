@@ -17,6 +17,9 @@ import (
 type Supervisor interface {
 	// Status is the state of everything, without what waits in the inboxes.
 	Status() protocol.Status
+	// HasFailed reports whether the actor has failed: no slot of it works on before a
+	// person starts it. One that is not known has not.
+	HasFailed(actor string) bool
 	// Start, Stop and Restart return once that is under way and, for Start
 	// and Stop, durable.
 	Start(ctx context.Context, actor string) error

@@ -236,6 +236,7 @@ func (o *operator) note(format string, args ...any) error {
 func (o *operator) Status() protocol.Status {
 	return protocol.Status{Actors: []protocol.ActorStatus{{Actor: "resize", Mode: "worker", State: "running"}}}
 }
+func (o *operator) HasFailed(string) bool                       { return false }
 func (o *operator) Start(_ context.Context, a string) error     { return o.note("start %s", a) }
 func (o *operator) Stop(_ context.Context, a string) error      { return o.note("stop %s", a) }
 func (o *operator) Restart(_ context.Context, a string) error   { return o.note("restart %s", a) }

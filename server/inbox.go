@@ -58,11 +58,27 @@ func (c *Control) inboxShow(in asking, p protocol.InboxShowParams) (any, error) 
 // maxIDs bounds the messages of one request.
 const maxIDs = 1000
 
+// repeated returns the first id of several that is named for the second time.
+func repeated(ids []string) (id string, twice bool) {
+	seen := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		if seen[id] {
+			return id, true
+		}
+		seen[id] = true
+	}
+	return "", false
+}
+
 // each does one thing to each of several messages, side by side; one that is
-// refused stops none of the others.
+// refused stops none of the others. One that is named twice refuses the request: side
+// by side, nobody could tell which of the two answers counts.
 func (c *Control) each(p protocol.InboxIDsParams, do func(id mailbox.ID) (state protocol.MessageState, err error)) (any, error) {
 	if len(p.IDs) == 0 || len(p.IDs) > maxIDs {
 		return nil, badParam("ids holds "+strconv.Itoa(len(p.IDs))+" ids", "name from 1 to 1000 messages")
+	}
+	if id, twice := repeated(p.IDs); twice {
+		return nil, badParam("ids names "+protocol.Cut(id, 40)+" twice", "name each message once: nothing was changed")
 	}
 	out := protocol.InboxChanged{Results: make([]protocol.InboxChange, len(p.IDs))}
 	var all sync.WaitGroup
@@ -158,6 +174,8 @@ func (c *Control) obstacle(actor string) string {
 		return string(protocol.SlotStopped)
 	case a.Paused:
 		return string(protocol.ActorPaused)
+	case c.supervisor != nil && c.supervisor.HasFailed(actor):
+		return string(protocol.SlotFailed)
 	}
 	return ""
 }

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"errors"
 	"os/user"
+	"slices"
 	"time"
 
 	"github.com/sovereign-run/sovereign/config"
@@ -128,6 +129,17 @@ func (sup *Supervisor) Status() []ActorStatus {
 		out = append(out, st)
 	}
 	return out
+}
+
+// HasFailed reports whether every slot of the actor has failed, so that nobody works on
+// its messages before a person starts it. An actor that is not known has not failed.
+func (sup *Supervisor) HasFailed(name string) bool {
+	a, err := sup.actor(name)
+	if err != nil {
+		return false
+	}
+	slots := a.all()
+	return len(slots) > 0 && !slices.ContainsFunc(slots, func(s *slot) bool { return s.seen.Load().at != failed })
 }
 
 func (s *slot) status(v *view, now time.Time) SlotStatus {

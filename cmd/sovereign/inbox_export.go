@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sovereign-run/sovereign/mailbox"
 	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/refusal"
 )
@@ -112,7 +113,8 @@ receipts do not come along. The recipients must be declared, and their inboxes h
 room.
 
 It is durable line by line: at the first that is refused it stops, those before it are
-imported, and it says from which line on to go on.`,
+imported, and it says from which line on to go on. A message whose id comes a second
+time in the file is refused.`,
 		Example: `  sovereign inbox export | sovereign inbox import - --data /srv/other/.sovereign`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -135,11 +137,15 @@ func (s *shared) importInbox(ctx context.Context, streams streams, name string) 
 		return err
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
-	in := importing{conn: conn, from: name, data: s.data, shown: newCounter(streams.err, "imported", s.json)}
+	in := importing{conn: conn, from: name, data: s.data, shown: newCounter(streams.err, "imported", s.json), seen: idSet{}}
 	err = eachLine(file, func(line int, m protocol.ExportedMessage, _ int) error {
 		m.Line = line
 		if m.State == "" {
 			return lineRefusal(line, "state is missing", "an import takes what inbox export wrote; for new messages use `sovereign send --batch`")
+		}
+		if in.seen.again(m.ID) {
+			return lineRefusal(line, "the id "+protocol.Cut(m.ID, 40)+" comes a second time",
+				"an export holds each message once; what another store exported is imported by itself")
 		}
 		n, err := encodedSize(m)
 		if err != nil {
@@ -172,6 +178,23 @@ type importing struct {
 	last    int // line of the last one that is durable
 	wrong   int // line of the one that was refused; 0 = it is not known
 	refused error
+	seen    idSet // of the messages that were read
+}
+
+// An idSet is a set of message ids. Those of an export lie close together, so that a
+// million of them take some hundred kilobytes.
+type idSet map[uint64]uint64
+
+// again adds an id, and reports whether it was there. What is no id is in no set.
+func (s idSet) again(text string) bool {
+	id, err := mailbox.ParseID(text)
+	if err != nil {
+		return false
+	}
+	word, bit := uint64(id)/64, uint64(1)<<(uint64(id)%64)
+	was := s[word]&bit != 0
+	s[word] |= bit
+	return was
 }
 
 func (in *importing) send(ctx context.Context) error {

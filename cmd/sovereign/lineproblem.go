@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/sovereign-run/sovereign/protocol"
 )
@@ -25,8 +24,8 @@ func lineProblem(err error, t reflect.Type) string {
 		}
 		return fmt.Sprintf("%q must be %s, not %s", field, kindInWords(e.Type), article(e.Value))
 	}
-	if e, ok := errors.AsType[*time.ParseError](err); ok {
-		return fmt.Sprintf("%s is no time: write it as 2026-01-31T12:00:00Z", strings.ReplaceAll(protocol.Cut(e.Value, 60), `\"`, `"`))
+	if problem, ok := protocol.TimeProblem(err); ok {
+		return problem
 	}
 	if _, ok := errors.AsType[*json.SyntaxError](err); ok || errors.Is(err, io.ErrUnexpectedEOF) {
 		return "it is no JSON: " + err.Error()
