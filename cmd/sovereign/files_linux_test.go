@@ -66,6 +66,7 @@ func (f *fleetRun) start(limit string, privileged bool, more ...string) {
 	f.cmd = exec.Command("sh", append([]string{"-c", limit + ` && exec "$0" run actors.yaml --log-format json "$@"`, f.program}, more...)...)
 	f.cmd.Dir, f.cmd.Stderr = f.dir, &f.said
 	f.cmd.Env = append(os.Environ(), "NOTIFY_SOCKET=")
+	f.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // as a service, it has no terminal
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread() // never unlocked: what is dropped is the thread's, which ends

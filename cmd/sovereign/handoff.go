@@ -17,7 +17,7 @@ import (
 )
 
 // handoffFormat is the version of handoff. A program takes over from one with the same.
-const handoffFormat = 2
+const handoffFormat = 3
 
 // handoffVariable tells a program that it is to take over, and from which descriptor.
 const handoffVariable = "SOVEREIGN_HANDOFF"

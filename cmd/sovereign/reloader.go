@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -107,12 +106,19 @@ func firstLine(err error) string {
 }
 
 // onHangup reloads whenever a service is sent SIGHUP, until ctx ends; it returns ctx's
-// cause. What comes of it is in the log.
-func (r *reloader) onHangup(ctx context.Context, hangups <-chan os.Signal) error {
+// cause. One that comes before the slots run is carried out once they do. What comes of it
+// is in the log.
+func (r *reloader) onHangup(ctx context.Context, signals *interruptions) error {
+	select {
+	case <-r.sup.Recovered():
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	for {
 		select {
-		case <-hangups:
+		case <-signals.reload:
 			_, _ = r.Reload(ctx, false)
+			signals.reloaded()
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

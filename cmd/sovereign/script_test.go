@@ -19,7 +19,7 @@ import (
 
 // TestMain makes this test binary the program too: scripts run it as sovereign.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"sovereign": main})
+	testscript.Main(m, map[string]func(){"sovereign": main, "sovereign-breaks": breaks})
 }
 
 // TestScripts runs the scripts of testdata/script: real supervisors, real

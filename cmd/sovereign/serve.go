@@ -208,7 +208,7 @@ func (o runOptions) serve(ctx context.Context, io streams, file *config.File, fr
 	}
 	{ // A service is told by SIGHUP that its file has changed.
 		waiting, stop := context.WithCancel(ctx)
-		g.Add(func() error { return reloads.onHangup(waiting, signals.reload) }, func(error) { stop() })
+		g.Add(func() error { return reloads.onHangup(waiting, signals) }, func(error) { stop() })
 	}
 	{ // The service manager is told that all is up, and that it ends.
 		watching, stop := context.WithCancel(ctx)

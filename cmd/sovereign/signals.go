@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 )
@@ -21,15 +22,17 @@ type interruptions struct {
 	got      chan os.Signal // the same, once they are noted
 	broken   chan os.Signal // SIGPIPE, which nobody reads: a closed terminal ends no supervisor
 	reload   chan os.Signal // SIGHUP, of a service; a second one before the first is taken says no more
+	service  bool           // SIGHUP says that the file has changed; set before anything is heeded
 	released chan struct{}
 	once     sync.Once
 	noting   sync.WaitGroup
 	hurrying sync.WaitGroup
 
-	mu    sync.Mutex
-	came  []byte   // mu guards; numbers of those that have come
-	relay *os.File // mu guards; gets the number of each that comes, for the next program; nil = there is none
-	kept  *os.File // mu guards; the other end of relay
+	mu        sync.Mutex
+	came      []byte   // mu guards; numbers of those that have come, reload apart
+	reloading bool     // mu guards; a reload was asked for and has not been carried out
+	relay     *os.File // mu guards; gets the number of each that comes, for the next program; nil = there is none
+	kept      *os.File // mu guards; the other end of relay
 }
 
 // early are the signals of a program that was put in another one's place: it catches them
@@ -54,48 +57,51 @@ func catchSignals(service bool) *interruptions {
 	if i == nil {
 		i = catchEarly()
 	}
-	heed := func(s os.Signal) {
-		if s == syscall.SIGHUP && service {
-			select {
-			case i.reload <- s:
-			default: // one that nobody has taken yet says the same
-			}
-			return
-		}
-		i.note(s)
-	}
+	i.service = service
 	for len(i.caught) > 0 {
-		heed(<-i.caught) // at once: hand may be next
+		i.heed(<-i.caught) // at once: hand may be next
 	}
 	i.noting.Go(func() {
 		defer close(i.got)
 		for s := range i.caught {
-			heed(s)
+			i.heed(s)
 		}
 	})
 	return i
 }
 
-// note passes on a signal that stops.
-func (i *interruptions) note(s os.Signal) {
+// heed passes on a signal that has come.
+func (i *interruptions) heed(s os.Signal) {
 	number, ok := s.(syscall.Signal)
 	if !ok {
 		return
 	}
 	i.mu.Lock()
-	i.came = append(i.came, byte(number))
+	defer i.mu.Unlock()
 	if i.relay != nil {
 		_, _ = i.relay.Write([]byte{byte(number)})
 	}
-	i.mu.Unlock()
+	to := i.got
+	if number == syscall.SIGHUP && i.service {
+		i.reloading, to = true, i.reload
+	} else {
+		i.came = append(i.came, byte(number))
+	}
 	select {
-	case i.got <- s:
+	case to <- s:
 	default: // so many that one more says nothing new
 	}
 }
 
-// hand is the descriptor of a pipe that holds the signals that have come, and gets those
-// that come from now on, for the program that takes this one's place: until that is
+// reloaded says that what was taken of reload has been carried out, or refused.
+func (i *interruptions) reloaded() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.reloading = len(i.reload) > 0 // another one has come since
+}
+
+// hand is the descriptor of a pipe that holds the signals that have come, a reload only
+// where it has not been carried out, and gets those that come from now on, for the program that takes this one's place: until that is
 // executed they would be lost with this one. One that comes while that begins, before
 // its init has run, ends it at once: Go's runtime does not leave these signals blocked.
 // Then the children end with it, as by a SIGKILL, and the next start recovers.
@@ -105,13 +111,17 @@ func (i *interruptions) hand() (fd uintptr, err error) {
 	if i.kept, i.relay, err = os.Pipe(); err != nil {
 		return 0, fmt.Errorf("pass signals on: %w", err)
 	}
-	if _, err := i.relay.Write(i.came); err != nil {
+	came := i.came
+	if i.reloading {
+		came = append(slices.Clone(came), byte(syscall.SIGHUP))
+	}
+	if _, err := i.relay.Write(came); err != nil {
 		return 0, fmt.Errorf("pass signals on: %w", err)
 	}
 	return i.kept.Fd(), nil
 }
 
-// take notes the signals that the program before this one has handed over; 0 = none.
+// take heeds the signals that the program before this one has handed over; 0 = none.
 // The other end of the pipe has gone with that program.
 func (i *interruptions) take(fd uintptr) {
 	if fd == 0 {
@@ -121,7 +131,7 @@ func (i *interruptions) take(fd uintptr) {
 	defer f.Close()
 	numbers, _ := io.ReadAll(f) // what could not be read is lost: nothing else knows of it
 	for _, n := range numbers {
-		i.note(syscall.Signal(n))
+		i.heed(syscall.Signal(n))
 	}
 }
 

@@ -29,7 +29,7 @@ that wait go on waiting. Meanwhile, for some tens of milliseconds, nothing is an
 The other program is asked first whether it can take over: it reads actors.yaml, and
 says which stores it can open. Where it refuses, does not answer, or fails before it
 has taken over, everything goes on as before, and the exit status says so. A change
-of actors.yaml is then made as by reload.
+of actors.yaml is then made as by reload; so is one that was asked for meanwhile.
 
 It works on Linux.`,
 		Example: "  sovereign upgrade\n  sovereign upgrade --binary /opt/sovereign-1.3/sovereign",

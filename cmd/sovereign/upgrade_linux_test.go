@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -114,6 +115,88 @@ func TestUpgrade_KilledAtAnyPoint(t *testing.T) {
 		}
 		f.ask("verify")
 	}
+	f.stop()
+}
+
+// A reload that is asked for at any moment of an upgrade is carried out: by the program that
+// comes or, where that cannot take over, by the one that goes on. SIGHUP and the command
+// ask for it. Have hand leave out reloading, and this fails. (In the few milliseconds in which a program is only being loaded SIGHUP ends it,
+// as it does every program then.)
+func TestUpgrade_ReloadsWhateverBecomesOfIt(t *testing.T) {
+	f := runFleet(t, 2, "true", lives, true)
+	broken := filepath.Join(f.dir, "sovereign-breaks")
+	if err := os.Symlink(f.program, broken); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.ReadFile(filepath.Join(f.dir, "actors.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.begun()
+	reloads := func(events string) int { // made, or refused for what is in the file
+		return strings.Count(events, " reload") - strings.Count(events, "the supervisor is starting")
+	}
+	added := 0
+	hangUp := func() error { return f.cmd.Process.Signal(syscall.SIGHUP) }
+	command := func() error { // a file that is wrong by then is refused
+		reload := exec.Command(f.program, "reload")
+		reload.Dir = f.dir
+		if err := reload.Run(); err != nil && reload.ProcessState.ExitCode() != exitUsage {
+			return err
+		}
+		return nil
+	}
+	try := func(ask func() error, after time.Duration, args ...string) {
+		t.Helper()
+		added++ // so that a reload has something to change
+		file = fmt.Appendf(file, "  more%d: {command: 'exec sleep 1000', mode: daemon}\n", added)
+		write := func() {
+			if err := os.WriteFile(filepath.Join(f.dir, "actors.yaml"), file, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write()
+		before := reloads(f.ask("events"))
+		upgrade := exec.Command(f.program, append([]string{"upgrade"}, args...)...)
+		upgrade.Dir = f.dir
+		if err := upgrade.Start(); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(after) // which moment of the upgrade that is differs, and is to
+		if err := ask(); err != nil {
+			t.Fatalf("asked after %s: %v\n%s", after, err, f.said.String())
+		}
+		_ = upgrade.Wait()
+		for limit := time.Now().Add(time.Minute); ; {
+			select {
+			case <-f.over:
+				t.Logf("asked after %s: it was only being loaded", after)
+				write()
+				f.start("true", true)
+				f.begun()
+				return
+			default:
+			}
+			events := exec.Command(f.program, "events")
+			events.Dir = f.dir
+			if out, err := events.Output(); err == nil && reloads(string(out)) > before {
+				return
+			}
+			if time.Now().After(limit) {
+				t.Fatalf("asked after %s: it was not reloaded\n%s", after, f.said.String())
+			}
+		}
+	}
+	for n := range 4 {
+		after := time.Duration(n) * 40 * time.Millisecond
+		try(hangUp, after, "--binary", broken)
+		try(command, after, "--binary", broken)
+	}
+	try(hangUp, 40*time.Millisecond)
+	if err := os.WriteFile(filepath.Join(f.dir, "told"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	try(func() error { return nil }, 0, "--binary", broken)
 	f.stop()
 }
 
