@@ -118,7 +118,7 @@ func TestUpgrade_KilledAtAnyPoint(t *testing.T) {
 	f.stop()
 }
 
-// A reload that is asked for at any moment of an upgrade is carried out: by the program that
+// J7: a reload that is asked for at any moment of an upgrade is carried out: by the program that
 // comes or, where that cannot take over, by the one that goes on. SIGHUP and the command
 // ask for it. Have hand leave out reloading, and this fails. (In the few milliseconds in which a program is only being loaded SIGHUP ends it,
 // as it does every program then.)
