@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/sovereign-run/sovereign/mailbox"
 	"github.com/sovereign-run/sovereign/protocol"
@@ -25,10 +26,7 @@ func (w *workers) await(raw json.RawMessage) (protocol.Identity, deed, error) {
 			return refuse(err)
 		}
 		defer done()
-		ctx, cancel := context.WithCancel(in.wait)
-		if p.Timeout > 0 {
-			ctx, cancel = context.WithTimeout(in.wait, p.Timeout.Std())
-		}
+		ctx, cancel := within(in.wait, p.Timeout.Std())
 		defer cancel()
 		d, err := w.box.AwaitSent(ctx, in.holder, id)
 		gone := refusal.Has(err, refusal.MessageMissing) && d.ID != 0
@@ -43,6 +41,15 @@ func (w *workers) await(raw json.RawMessage) (protocol.Identity, deed, error) {
 		}
 		return answer{result: awaited(d, gone)}
 	}, nil
+}
+
+// within is ctx for d at most; 0 = for as long as ctx. cancel is to be called: ctx may be
+// that of a connection, which would keep all that was made of it.
+func within(ctx context.Context, d time.Duration) (_ context.Context, cancel context.CancelFunc) {
+	if d <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, d)
 }
 
 func awaited(d mailbox.Detail, gone bool) protocol.Awaited {

@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 
 	"github.com/sovereign-run/sovereign/config"
@@ -95,5 +96,33 @@ func TestAwait_IsAskedAgainAfterItWasPassedOn(t *testing.T) {
 	l := p.read()
 	if got := into[protocol.Awaited](t, l); got.State != "DEAD" || string(l.ID) != "7" {
 		t.Errorf("%s: %+v", l.ID, got)
+	}
+}
+
+// crowd is a context that counts those that were made of it and are not over.
+type crowd struct {
+	context.Context
+	now *atomic.Int32
+}
+
+// AfterFunc is what package context registers a context by that is made of another one.
+func (c crowd) AfterFunc(f func()) (stop func() bool) {
+	c.now.Add(1)
+	stop = context.AfterFunc(c.Context, f)
+	return func() bool { c.now.Add(-1); return stop() }
+}
+
+// The context of a connection keeps nothing of a wait that is over: a worker may ask and
+// wait on one connection for as long as it lives. Make the context with a timeout beside
+// the one without, and this fails.
+func TestAwait_LeavesNothingWithItsConnection(t *testing.T) {
+	h := newHouse(t)
+	id := h.send("resize", "x")
+	of := crowd{t.Context(), new(atomic.Int32)}
+	for _, params := range []string{`{"id":"` + id + `","timeout":"1ms"}`, `{"id":"m999"}`} {
+		_, _ = h.control.Handle(of, protocol.MethodAwait, []byte(params))
+		if n := of.now.Load(); n != 0 {
+			t.Errorf("%s: %d contexts are left", params, n)
+		}
 	}
 }

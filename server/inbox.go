@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"os"
 	"strconv"
 	"sync"
@@ -190,10 +189,7 @@ func (c *Control) await(in asking, p protocol.AwaitParams) (any, error) {
 		return nil, err
 	}
 	defer done()
-	ctx, cancel := context.WithCancel(in.wait)
-	if p.Timeout > 0 {
-		ctx, cancel = context.WithTimeout(in.wait, p.Timeout.Std())
-	}
+	ctx, cancel := within(in.wait, p.Timeout.Std())
 	defer cancel()
 	d, err := c.box.Await(ctx, id)
 	if err != nil && ctx.Err() != nil && !isRefusal(err) {
