@@ -28,6 +28,7 @@ var roles = map[string]func(args []string){
 	"die":     die,
 	"limited": limited,
 	"replace": replace,
+	"narrow":  narrow,
 	"wear":    wear,
 	"serve":   serveAs,
 }

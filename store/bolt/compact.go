@@ -60,6 +60,13 @@ func (db *DB) compact(ctx context.Context) (err error) {
 	if err := os.Rename(db.temp(), db.path()); err != nil {
 		return fileRefusal(doing, err)
 	}
+	defer func() {
+		if err != nil {
+			// What is open has no name any more: to close it in order would write there, and
+			// a mark beside which the database that has the name is too old.
+			db.poison(err)
+		}
+	}()
 	if err := syncDir(db.dir); err != nil {
 		return fileRefusal(doing, err)
 	}
@@ -70,11 +77,7 @@ func (db *DB) compact(ctx context.Context) (err error) {
 		return fileRefusal(doing, err)
 	}
 	db.bolt = nil
-	if err := db.openData(); err != nil {
-		db.poison(err) // there is nothing to close in order
-		return err
-	}
-	return nil
+	return db.openData()
 }
 
 // denseCopy copies all that the database holds into a new file and syncs it.

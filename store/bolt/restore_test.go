@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -392,6 +393,46 @@ func TestCompact_KeepsEverything(t *testing.T) {
 			closeStore(t, db)
 		})
 	}
+}
+
+// narrow compacts the store in args[0], with no descriptor left when the copy is to get
+// its name, and fails where that succeeds. Should the store be closed in order all the
+// same, there are descriptors again for its mark.
+func narrow(args []string) {
+	var before syscall.Rlimit
+	exitOn(syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before))
+	limit := func(n uint64) {
+		exitOn(syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: n, Max: before.Max}))
+	}
+	o := bolt.WithSteps(bolt.Options{}, func(step string) {
+		switch step {
+		case "copy made":
+			next, err := os.Open(os.DevNull)
+			exitOn(err)
+			fd := next.Fd()
+			exitOn(next.Close())
+			limit(uint64(fd))
+		case "closing state recorded":
+			limit(before.Cur)
+		}
+	})
+	if _, _, err := bolt.Compact(ctx, args[0], o); !errors.Is(err, syscall.EMFILE) {
+		exitOn(fmt.Errorf("compact without a descriptor: %v", err))
+	}
+}
+
+// P7: a compaction that fails once the copy has its name leaves the copy, and a mark that
+// fits it. Have compact not give the open store up, and the next opening refuses the copy
+// as rolled back: the end was recorded in the file that has no name any more.
+func TestCompact_FailsWithTheCopyInPlace(t *testing.T) {
+	_, dir := withKey(t, "k")
+	if err := start(t, "narrow", dir).wait(); err != nil {
+		t.Fatal(err)
+	}
+	db := open(t, dir, bolt.Options{})
+	mustHaveKey(t, db, "k", true)
+	mustBeSound(t, db)
+	closeStore(t, db)
 }
 
 // P7: the mailbox.db of a store in use, copied without its log, is an earlier state of
