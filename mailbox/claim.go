@@ -139,6 +139,7 @@ func (b *Box) Claim(ctx context.Context, h fence.Holder, q ClaimRequest) ([]Deli
 		if err != nil {
 			break
 		}
+		idle = nil // who has something does not wait for more
 	}
 	return out, nil
 }

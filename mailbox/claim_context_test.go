@@ -27,3 +27,21 @@ func TestClaim_ReadsNoMoreBlocksForWhoHasGone(t *testing.T) {
 		t.Errorf("%d blocks of %d are unread", left, unread)
 	}
 }
+
+// A claim that has got messages does not wait for more: it counts with those that wait only
+// where it found none. Keep idle after the first grant, and this fails.
+func TestClaim_DoesNotWaitForMore(t *testing.T) {
+	h := mailboxtest.Open(t, mailboxtest.Actor("work"))
+	const sent = 13 // more than one transaction grants
+	for range sent {
+		h.MustSend(t, "work", "")
+	}
+	got, err := h.Box.Claim(t.Context(), h.MustBegin(t, "work", 1), mailbox.ClaimRequest{Max: sent + 1, Wait: -1,
+		Waits: func() (context.Context, error) {
+			t.Error("it began to wait")
+			return t.Context(), nil
+		}})
+	if err != nil || len(got) != sent {
+		t.Errorf("%d messages, %v", len(got), err)
+	}
+}
