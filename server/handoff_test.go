@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/sovereign-run/sovereign/config"
+	"github.com/sovereign-run/sovereign/protocol"
+	"github.com/sovereign-run/sovereign/server"
 )
 
 // After a pause that was refused a link whose request was still under way is served
@@ -53,4 +55,38 @@ func TestResume_KeepsWhatWasStillUnderWay(t *testing.T) {
 		want(t, p.ask("ping", "{}"), "")
 		people.ask("ping", "{}")
 	}
+}
+
+// large is a database that takes until ctx ends to be checked, the first time.
+type large struct {
+	server.Storage
+	looks chan struct{} // gets one at each look
+	once  *sync.Once
+}
+
+func (l large) Check(ctx context.Context, _ func(error) bool) (err error) {
+	l.looks <- struct{}{}
+	l.once.Do(func() { <-ctx.Done(); err = context.Cause(ctx) })
+	return err
+}
+
+// A verify that is under way when its connection is passed on begins anew where that goes,
+// and whoever asked gets its answer there. Have verify return the error, and this fails.
+func TestPause_VerifyBeginsAnew(t *testing.T) {
+	h := newHouse(t)
+	db := large{looks: make(chan struct{}, 2), once: new(sync.Once)}
+	h.control.WithStorage(db)
+	people := h.people()
+	people.write(`{"jsonrpc":"2.0","id":1,"method":"verify","params":{}}`)
+	<-db.looks
+	off, err := h.server.Pause(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(off.Connections) != 1 || len(off.Connections[0].Again) != 1 {
+		t.Errorf("passed on: %+v", off.Connections)
+	}
+	h.server.Resume()
+	into[protocol.Verified](t, want(t, people.read(), ""))
+	<-db.looks
 }

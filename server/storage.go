@@ -50,7 +50,16 @@ func (c *Control) backup(in asking, _ protocol.Empty) (any, error) {
 // memory the more there are.
 const maxProblems = 1000
 
+// verify ends with whoever asked. It begins anew where the connection is passed on.
 func (c *Control) verify(in asking, _ protocol.Empty) (any, error) {
+	out, err := c.verified(in.wait)
+	if err != nil && passedOn(in.wait) && !isRefusal(err) {
+		return nil, anew(protocol.MethodVerify, protocol.Empty{})
+	}
+	return out, err
+}
+
+func (c *Control) verified(ctx context.Context) (protocol.Verified, error) {
 	out := protocol.Verified{Problems: []protocol.Problem{}}
 	report := func(where, what string) {
 		if len(out.Problems) == maxProblems {
@@ -60,16 +69,16 @@ func (c *Control) verify(in asking, _ protocol.Empty) (any, error) {
 		out.Problems = append(out.Problems, protocol.Problem{Where: where, What: what})
 	}
 	if c.storage != nil {
-		err := c.storage.Check(in.wait, func(problem error) bool {
+		err := c.storage.Check(ctx, func(problem error) bool {
 			report("mailbox.db", problem.Error())
 			return true
 		})
 		if err != nil {
-			return nil, err
+			return out, err
 		}
 	}
 	var err error
-	out.Messages, err = c.box.Verify(in.wait, func(p mailbox.Problem) { report(p.Where, p.What) })
+	out.Messages, err = c.box.Verify(ctx, func(p mailbox.Problem) { report(p.Where, p.What) })
 	if refusal.Has(err, refusal.StoreCorrupt) && len(out.Problems) > 0 {
 		err = nil // the pages that it could not read are among the problems
 	}
