@@ -276,7 +276,10 @@ func (c *Channel) Held() (fd uintptr, state json.RawMessage, ok bool) {
 	for n := len(c.queue); n > 0; n-- {
 		notice := <-c.queue
 		held.Notices = append(held.Notices, *notice)
-		c.queue <- notice // another pause may follow
+		select {
+		case c.queue <- notice: // another pause may follow
+		default: // a claim was lost meanwhile, and took the last place: nobody makes room now
+		}
 	}
 	state, err := json.Marshal(held)
 	return descriptor(c.link.conn), state, err == nil
