@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/sovereign-run/sovereign/recovery"
 	"github.com/sovereign-run/sovereign/supervisor/process"
 )
@@ -52,7 +54,9 @@ func (s *slot) dropWorkspace(c *child) {
 }
 
 // makeFolder makes a folder, mode 0700, that belongs to who; nil is the
-// supervisor's own user. One that exists is left as it is.
+// supervisor's own user. One that exists is left as it is. Where who may write the
+// folder around it, something else can have its name by the time that it is given to
+// who: no link is followed then, and what is given is a folder.
 func makeFolder(dir string, who *process.Credential) error {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		if errors.Is(err, fs.ErrExist) {
@@ -63,7 +67,11 @@ func makeFolder(dir string, who *process.Credential) error {
 	if who == nil {
 		return nil
 	}
-	return os.Chown(dir, int(who.UID), int(who.GID))
+	f, err := os.OpenFile(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Chown(int(who.UID), int(who.GID)), f.Close())
 }
 
 // resultFile is where the result of c goes that is too long to be kept with its
