@@ -338,11 +338,12 @@ func (x *index) withholds(p fence.Process) bool {
 func (x *index) renewed(ref Ref, expiresAt, staleAt fence.Instant) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	// The heap keeps the earlier time; it is set right when it comes up.
+	// The heap keeps an earlier time; it is set right when it comes up. A later one would
+	// come up too late: a reload can have shortened what progress may take.
 	if h := x.holds[ref.ID]; h != nil && h.token == ref.Token {
 		h.expiresAt = max(h.expiresAt, expiresAt)
 		h.staleAt = staleAt
-		if (h.place >= 0) != (h.wakeAt() != 0) {
+		if at := h.wakeAt(); (h.place >= 0) != (at != 0) || at < h.at {
 			x.expireAt(h)
 		}
 	}

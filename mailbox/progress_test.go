@@ -93,3 +93,28 @@ func TestRenew_NoProgressTimeoutUnlessAskedFor(t *testing.T) {
 	}
 	h.MustSettle(t, a, ref, mailboxtest.Completed(""))
 }
+
+// A reload can shorten what progress may take: from the next change of it on that holds, and
+// somebody looks at the claim by then, not when it would have been late before. Leave the
+// comparison of times out of renewed and this fails.
+func TestRenew_ProgressTimeoutIsShortened(t *testing.T) {
+	actor := mailboxtest.Actor("work")
+	actor.Auto, actor.Progress = true, time.Hour
+	h := mailboxtest.Open(t, actor)
+	a := h.MustBegin(t, "work", 1)
+	h.MustSend(t, "work", "")
+	ref := mailboxtest.RefOf(h.MustClaim(t, a, 0))
+	late, _, _ := h.Box.NextExpiry()
+	actor.Progress = time.Minute
+	if err := h.Box.SetActors(t.Context(), []mailbox.Actor{actor}); err != nil {
+		t.Fatal(err)
+	}
+	half := "half"
+	if _, _, err := h.Box.Renew(t.Context(), a, ref, &half); err != nil {
+		t.Fatal(err)
+	}
+	if at, ok, _ := h.Box.NextExpiry(); !ok || late-at < fence.Instant(50*time.Minute) {
+		t.Errorf("it is looked at by %v, %v, and was by %v", at, ok, late)
+	}
+	h.MustSettle(t, a, ref, mailboxtest.Completed(""))
+}
