@@ -350,7 +350,7 @@ func (c *Control) eventsList(in asking, p protocol.EventsListParams) (any, error
 		switch {
 		case len(out.Events) > 0:
 			return out, nil
-		case len(found) > 0:
+		case len(found) > 0 && ctx.Err() == nil:
 			continue // all of them are of other actors
 		case p.Wait <= 0:
 			return out, nil

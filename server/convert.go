@@ -15,12 +15,10 @@ import (
 // This file turns what the mailbox knows into what goes over the wire. An
 // identity is shortened here (P10), and nowhere may one pass by.
 
+// quoted is s for a refusal: as much of it as tells which one was meant.
 func quoted(s string) string {
-	const most = 60
-	if len(s) > most {
-		s = s[:most]
-	}
-	return strconv.Quote(s)
+	const most = 60 // bytes
+	return strconv.Quote(protocol.Cut(s, most))
 }
 
 func outgoing(o protocol.Outgoing) mailbox.Outgoing {

@@ -89,9 +89,7 @@ func New(box *mailbox.Box, people *Control, processes Processes, log *slog.Logge
 		longOwn: make(chan struct{}, maxLongLines), longOther: make(chan struct{}, maxLongLinesOfOther)}
 }
 
-var (
-	errStopping = errors.New("the supervisor stops")
-)
+var errStopping = errors.New("the supervisor stops")
 
 // Serve accepts connections until ctx ends or a listener fails. Then it closes
 // the listeners, which removes their sockets; lets the requests that run
