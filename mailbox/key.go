@@ -16,7 +16,7 @@ const (
 	spaceContent = 'b' // b ID                        → content: immutable
 	spaceResult  = 'd' // d ID                        → result
 	spaceEvent   = 'e' // e SEQ                       → event
-	spacePurge   = 'f' // f PURGE-AT ID                → nothing: ended messages by when they may go
+	spacePurge   = 'f' // f PURGE-AT ID               → state and recipient: ended messages by when they may go
 	spaceGroup   = 'h' // h ACTOR 0 SIZE(2) GROUP      → the message of the group that is CLAIMED; with ID behind: nothing, its messages that can run
 	spaceLapse   = 't' // t LAPSES-AT ID              → nothing: NEW messages by when their time to live is over
 	spaceKey     = 'k' // k ACTOR 0 KEY               → idempotency key

@@ -44,7 +44,7 @@ var (
 	processStarts   = counter("process_starts_total", "Processes started.", "actor")
 	processRestarts = counter("process_restarts_total", "Of these, long-lived ones that replaced another.", "actor")
 	processEnds     = counter("process_ends_total", "Processes ended, by cause: exit_zero, exit_nonzero and signal for those that ended by themselves, "+
-		"and what they were ended for: stop, stop_timeout, timeout, cancel, watchdog, not_ready.", "actor", "cause")
+		"and what they were ended for: stop, stop_timeout, timeout, cancel, watchdog, not_ready, no_progress.", "actor", "cause")
 
 	actorPaused   = gauge("actor_paused", "1 while deliveries to the actor are paused.", "actor")
 	inboxMessages = gauge("inbox_messages", "Messages in the inbox, by state.", "actor", "state")
