@@ -68,7 +68,7 @@ func (b *Box) endTx(tx store.Tx, rec *record, o Outcome, inline int, m moment) (
 			tx.Put(idKey(spaceResult, rec.id), encodeResult(o.Result, o.ResultTruncated))
 		}
 	}
-	children, more, err := b.stagedStepTx(tx, ref, publish, inline)
+	children, more, err := b.stagedStepTx(tx, ref, 0, publish, inline)
 	if err != nil {
 		return ending{}, err
 	}

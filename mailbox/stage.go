@@ -70,11 +70,10 @@ const (
 )
 
 // stagedStepTx makes up to limit staged sends of a claim visible, or removes
-// them, and says whether there are more.
-func (b *Box) stagedStepTx(tx store.Tx, parent Ref, what pending, limit int) (out appeared, more bool, err error) {
-	prefix := claimKey(spaceStaged, parent)
+// them, and says whether there are more. It looks from the id on: none is staged below.
+func (b *Box) stagedStepTx(tx store.Tx, parent Ref, from ID, what pending, limit int) (out appeared, more bool, err error) {
 	var ids []ID
-	tx.Scan(prefix, after(prefix), func(k, _ []byte) bool {
+	tx.Scan(stagedKey(parent, from), after(claimKey(spaceStaged, parent)), func(k, _ []byte) bool {
 		if len(ids) == limit {
 			more = true
 			return false
@@ -85,6 +84,7 @@ func (b *Box) stagedStepTx(tx store.Tx, parent Ref, what pending, limit int) (ou
 		return true
 	})
 	for _, id := range ids {
+		out.last = id
 		if what == discardStaged {
 			b.dropStagedTx(tx, parent, id)
 			out.dropped++
@@ -113,6 +113,7 @@ type appeared struct {
 	ready    []readied // those that can be claimed, as far as their group goes
 	lapsesAt time.Time // the earliest end of a time to live among them, zero = none
 	dropped  int       // those that were removed
+	last     ID        // the greatest of all
 }
 
 // dropStagedTx removes one staged send and frees its place and its key.
@@ -142,8 +143,10 @@ func (b *Box) dropStagedTx(tx store.Tx, parent Ref, id ID) {
 	tx.Add(countKey(rec.to, staged), -1)
 }
 
-// finish handles, step by step, what is pending.
+// finish handles, step by step, what is pending. Each step begins behind the one before:
+// what that has deleted would have to be passed over by each until a checkpoint.
 func (b *Box) finish(ctx context.Context, parent Ref, what pending) (visible []ID, err error) {
+	var from ID
 	for {
 		var step appeared
 		var more bool
@@ -151,7 +154,7 @@ func (b *Box) finish(ctx context.Context, parent Ref, what pending) (visible []I
 			if what == dropReceipts {
 				more = dropReceiptsTx(tx, parent.ID)
 			} else {
-				step, more, err = b.stagedStepTx(tx, parent, what, maxInline)
+				step, more, err = b.stagedStepTx(tx, parent, from, what, maxInline)
 			}
 			if err == nil && !more {
 				tx.Delete(claimKey(spacePending, parent))
@@ -172,6 +175,7 @@ func (b *Box) finish(ctx context.Context, parent Ref, what pending) (visible []I
 		if !more {
 			return visible, nil
 		}
+		from = step.last + 1
 	}
 }
 
