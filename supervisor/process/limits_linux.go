@@ -40,8 +40,9 @@ func (c *cgroups) enableLimits() error {
 	}
 	for _, need := range []string{"memory", "pids"} {
 		if !slices.Contains(has, need) {
-			return fmt.Errorf("the cgroup v2 %s has no controller %q (it has: %s); under systemd, Delegate=yes gives it",
-				c.own, need, strings.Join(has, " "))
+			member, _ := os.ReadFile("/proc/self/cgroup") // it only makes the advice better
+			return fmt.Errorf("the cgroup v2 %s has no controller %q (it has: %s); %s",
+				c.own, need, strings.Join(has, " "), remedy(string(member), need))
 		}
 	}
 	if err := c.moveAway(); err != nil {
@@ -53,6 +54,17 @@ func (c *cgroups) enableLimits() error {
 	}
 	c.limits = true
 	return nil
+}
+
+// remedy says how cgroup v2 gets a controller that it lacks, given /proc/self/cgroup,
+// "ID:CONTROLLERS:PATH" for each hierarchy.
+func remedy(member, controller string) string {
+	for line := range strings.Lines(member) {
+		if fields := strings.SplitN(line, ":", 3); len(fields) == 3 && slices.Contains(strings.Split(fields[1], ","), controller) {
+			return "cgroup v1 has it on this machine: start the system with cgroup v2 alone (systemd.unified_cgroup_hierarchy=1)"
+		}
+	}
+	return "under systemd, Delegate=yes gives it"
 }
 
 func (c *cgroups) moveAway() error {

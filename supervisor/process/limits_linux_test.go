@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -57,4 +58,19 @@ func TestEnableLimits_Files(t *testing.T) {
 	}
 	is(filepath.Join(l.path, "memory.max"), "67108864")
 	is(filepath.Join(l.path, "pids.max"), "7")
+}
+
+// What is lacking is said with what gives it: a delegation does not, where cgroup v1 has
+// the controller. Leave out remedy and this fails.
+func TestRemedy_NamesWhoHasTheController(t *testing.T) {
+	for _, c := range []struct{ member, want string }{
+		{"0::/a.slice\n", "Delegate=yes"},
+		{"9:name=systemd:/\n8:pids:/\n4:cpu,memory:/x:y\n0::/\n", "systemd.unified_cgroup_hierarchy=1"},
+		{"9:name=systemd:/memory\n8:pids:/memory\n0::/memory\n", "Delegate=yes"},
+		{"", "Delegate=yes"},
+	} {
+		if got := remedy(c.member, "memory"); !strings.Contains(got, c.want) {
+			t.Errorf("%q: %q, want %q", c.member, got, c.want)
+		}
+	}
 }
