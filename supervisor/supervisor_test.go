@@ -434,6 +434,8 @@ type request struct {
 	Token  fence.Token
 	Wait   bool
 	Reason string
+
+	Progress string
 }
 
 func (w *wire) serve(ch *wired, h fence.Holder) {
@@ -470,6 +472,11 @@ func (w *wire) answer(ctx context.Context, ch *wired, h fence.Holder, q request)
 		}
 		ch.write("claimed %s %s %s\n", ds[0].ID, ds[0].Token, ds[0].Body)
 		return
+	case "renew":
+		if _, _, err := w.box.Renew(ctx, h, ref, &q.Progress); err != nil {
+			ch.write("refused %v\n", err)
+			return
+		}
 	case "complete":
 		_, err := w.box.Settle(context.Background(), h, ref, mailbox.Outcome{Verdict: mailbox.Complete, Category: mailbox.CategoryCompleted,
 			ExitCode: -1, ByWorker: true, Result: []byte("done")}, nil)
