@@ -144,7 +144,7 @@ func TestSettle_AnswerDoesNotDependOnTheSweep(t *testing.T) {
 	}
 }
 
-// P2.3, P3.2, P3.3, mistakes 18 and 19: one holder; who holds it and asks again,
+// P2.3, P3.2, P3.3, mistakes 18 and 19, report 4.5 #57: one holder; who holds it and asks again,
 // by id or by repeating the request, gets the same back; after the expiry a new
 // token and attempt.
 func TestClaim_AgainIsIdempotentUntilItExpires(t *testing.T) {
@@ -618,8 +618,8 @@ func TestBounds_LargestTransactions(t *testing.T) {
 	}
 }
 
-// Case 74: whatever bytes a reason holds, the settle goes through, and what is
-// stored is UTF-8 without control characters, of bounded length. Case 77: a result
+// Report 4.8 #74: whatever bytes a reason holds, the settle goes through, and what is
+// stored is UTF-8 without control characters, of bounded length. Report 4.8 #77: a result
 // that is too large is cut, and says so.
 func TestSettle_ContentNeverFailsIt(t *testing.T) {
 	h, a, _ := house(t)
@@ -638,7 +638,7 @@ func TestSettle_ContentNeverFailsIt(t *testing.T) {
 	}
 }
 
-// Case 80: a key is free once its message is gone, or its own time is over, and
+// Report 4.9 #80: a key is free once its message is gone, or its own time is over, and
 // the same content twice is one message.
 func TestSend_Keys(t *testing.T) {
 	h, _, _ := house(t)
@@ -728,7 +728,7 @@ func TestClaim_StaleEntries(t *testing.T) {
 	}
 }
 
-// A message of an actor that is not declared any more waits, and can be
+// Report 4.5 #54: a message of an actor that is not declared any more waits, and can be
 // cancelled and dropped, but neither claimed nor retried.
 func TestRemovedActor_KeepsItsMessages(t *testing.T) {
 	h, a, _ := house(t)

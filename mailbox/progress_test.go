@@ -13,7 +13,7 @@ import (
 	"github.com/sovereign-run/sovereign/refusal"
 )
 
-// Mistake 27, case 46: a claim that is renewed faithfully but whose progress does not
+// Mistake 27, report 4.4 #46: a claim that is renewed faithfully but whose progress does not
 // change is overdue at the very moment that its time is over, whether the worker
 // renews or the supervisor does; from then on nothing may be done under it. Progress
 // that changes moves that moment. Remove staleAt from wakeAt and this fails.
@@ -78,7 +78,7 @@ func TestRenew_ProgressMustChange(t *testing.T) {
 	}
 }
 
-// Case 47: nothing is ended for want of progress where the actor does not ask for it.
+// Report 4.4 #47: nothing is ended for want of progress where the actor does not ask for it.
 func TestRenew_NoProgressTimeoutUnlessAskedFor(t *testing.T) {
 	h := mailboxtest.Open(t, mailboxtest.Actor("work"))
 	a := h.MustBegin(t, "work", 1)

@@ -181,7 +181,7 @@ func TestControl_WithoutSupervisor(t *testing.T) {
 		}
 	}
 	sent, err := ask("send", `{"to":"resize","body":"b"}`)
-	if err != nil || sent.(protocol.SendResult).Recipient != "stopped" { // 4.9 #82
+	if err != nil || sent.(protocol.SendResult).Recipient != "stopped" { // report 4.9 #82
 		t.Fatalf("send %+v %v", sent, err)
 	}
 	got, err := ask("status", `{"actor":"resize"}`)

@@ -383,7 +383,7 @@ func TestWorker_ClaimsByMode(t *testing.T) {
 	}
 }
 
-// Each item of a settle is judged alone, also one that is in no form (4.9 #79).
+// Each item of a settle is judged alone, also one that is in no form (report 4.9 #79).
 func TestSettle_JudgesEachItemAlone(t *testing.T) {
 	h := newHouse(t)
 	for range 4 {
@@ -439,7 +439,7 @@ func TestSettle_SameMessageInOrder(t *testing.T) {
 	}
 }
 
-// 4.8 #74: a reason is accepted whatever it holds; content never makes a settle
+// Report 4.8 #74: a reason is accepted whatever it holds; content never makes a settle
 // fail.
 func TestFail_AcceptsAnyReason(t *testing.T) {
 	h := newHouse(t)
@@ -457,7 +457,7 @@ func TestFail_AcceptsAnyReason(t *testing.T) {
 	}
 }
 
-// 4.8 #77: a result beyond the limit is cut and the attempt settles; a body
+// Report 4.8 #77: a result beyond the limit is cut and the attempt settles; a body
 // beyond it is refused.
 func TestComplete_CutsLargeResult(t *testing.T) {
 	h := newHouse(t)

@@ -265,7 +265,7 @@ func TestKilledSupervisor_AgainAndAgain(t *testing.T) {
 	}
 }
 
-// B1, B2, B4: a record whose number belongs to a stranger now, or is of another boot,
+// B1, B2, B4, report 4.9 #83: a record whose number belongs to a stranger now, or is of another boot,
 // harms nobody.
 func TestLeftovers_StrangersLive(t *testing.T) {
 	stranger := exec.Command("sleep", "1000")

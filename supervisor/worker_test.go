@@ -51,7 +51,7 @@ func TestWorker_LastWordsCount(t *testing.T) {
 	}
 }
 
-// P4.2, P3.9: a worker that dies with a claim leaves a receipt worker_lost with the
+// P4.2, P3.9, report 4.5 #53: a worker that dies with a claim leaves a receipt worker_lost with the
 // signal; the message is dead after max_attempts; the deaths on one message count
 // once for intensity.
 func TestWorker_DeathIsWorkerLost(t *testing.T) {
@@ -76,7 +76,7 @@ func TestWorker_DeathIsWorkerLost(t *testing.T) {
 	w.state("w", "up")
 }
 
-// Mistake 27, cases 44 and 46: the process of a claim whose progress does not change
+// Mistake 27, report 4.4 #46: the process of a claim whose progress does not change
 // is told and killed with its tree, and the attempt ends as no_progress, also where
 // the supervisor renews and nothing else would ever end it.
 func TestWorker_NoProgress(t *testing.T) {

@@ -138,8 +138,8 @@ func TestRun_RenewsAfterLongWait(t *testing.T) {
 	})
 }
 
-// Mistake 25: renewals come at a third of the time left; one that gets no answer
-// and one that is refused for another reason than the fence change nothing.
+// Mistake 25, report 4.3 #43: renewals come at a third of the time left; one that gets no
+// answer and one that is refused for another reason than the fence change nothing.
 func TestRun_RenewalsMayFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, s := newScript(t)
