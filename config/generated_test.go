@@ -15,13 +15,15 @@ import (
 
 var update = flag.Bool("update", false, "write the generated files of docs anew")
 
+//go:generate go test -run TestGenerated -update .
+
 const (
 	schemaFile    = "../docs/actors.schema.json"
 	referenceFile = "../docs/actors.md"
 )
 
 // The schema and the table of keys that ship are those of the table. Change a
-// key without -update and this fails.
+// key without `go generate ./config` and this fails.
 func TestGenerated_FilesAreUpToDate(t *testing.T) {
 	page := mustRead(t, referenceFile)
 	for file, want := range map[string]string{
@@ -35,7 +37,7 @@ func TestGenerated_FilesAreUpToDate(t *testing.T) {
 			continue
 		}
 		if mustRead(t, file) != want {
-			t.Errorf("%s is not up to date; run: go test ./config -run TestGenerated -update", file)
+			t.Errorf("%s is not up to date; run go generate ./config", file)
 		}
 	}
 }

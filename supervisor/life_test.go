@@ -41,8 +41,10 @@ func TestTable(t *testing.T) {
 
 var update = flag.Bool("update", false, "rewrite the generated parts of docs/states.md")
 
+//go:generate go test -run TestStatesDocument -update .
+
 // docs/states.md shows the table as it is: change one and this fails.
-// go test ./supervisor -run TestStatesDocument -update rewrites it.
+// go generate ./supervisor rewrites it.
 func TestStatesDocument(t *testing.T) {
 	const path = "../docs/states.md"
 	text, err := os.ReadFile(path)
