@@ -11,8 +11,16 @@ const arrivalRoom = 4096
 
 // An Arrival is a message that has become visible to its recipient.
 type Arrival struct {
-	ID ID
-	To string
+	ID ID     `json:"id"`
+	To string `json:"to"`
+}
+
+// HandedArrivals are what one box remembers of arrivals, for another box of the same
+// store that goes on in its place: who follows notices nothing.
+type HandedArrivals struct {
+	Box  string    `json:"box"`
+	Next uint64    `json:"next"` // the number that the next arrival gets
+	List []Arrival `json:"list"` // the last ones before it
 }
 
 // arrivals remembers the messages that have become visible last, so that who follows a
@@ -31,12 +39,37 @@ type arrivals struct {
 	changed chan struct{} // closed when there are more; nil while nobody waits
 }
 
-func newArrivals(opened time.Time) *arrivals {
-	at := uint64(max(1, opened.UnixMicro()))
-	return &arrivals{box: rand.Text(), first: at, next: at}
+func newArrivals(opened time.Time, handed *HandedArrivals) *arrivals {
+	if handed == nil || handed.Box == "" || handed.Next <= uint64(len(handed.List)) {
+		at := uint64(max(1, opened.UnixMicro()))
+		return &arrivals{box: rand.Text(), first: at, next: at}
+	}
+	list := handed.List[max(0, len(handed.List)-arrivalRoom):]
+	a := &arrivals{box: handed.Box, first: handed.Next - uint64(len(list)), next: handed.Next, ring: make([]Arrival, arrivalRoom)}
+	for i, one := range list {
+		a.ring[(a.first+uint64(i))%arrivalRoom] = one
+	}
+	return a
 }
 
-// ArrivalsOf names the box whose numbers Arrivals has: another one's mean nothing here.
+// HandArrivals returns what Options.Arrivals of the box that takes the place of this one
+// is to be; nil where nobody has asked for arrivals. Those told later are not in it.
+func (b *Box) HandArrivals() *HandedArrivals {
+	a := b.arrivals
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.ring == nil {
+		return nil
+	}
+	out := &HandedArrivals{Box: a.box, Next: a.next, List: make([]Arrival, 0, a.next-a.first)}
+	for n := a.first; n < a.next; n++ {
+		out.List = append(out.List, a.ring[n%arrivalRoom])
+	}
+	return out
+}
+
+// ArrivalsOf names the box whose numbers Arrivals has: another one's mean nothing here,
+// unless this one goes on in its place (Options.Arrivals).
 func (b *Box) ArrivalsOf() string { return b.arrivals.box }
 
 // tell is called once it is durable that a message is visible.

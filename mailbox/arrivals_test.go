@@ -1,6 +1,7 @@
 package mailbox_test
 
 import (
+	"encoding/json"
 	"slices"
 	"testing"
 
@@ -113,5 +114,65 @@ func TestArrivals_WhoFallsBehindIsTold(t *testing.T) {
 	h.Reopen(t)
 	if _, again, missed, _ := h.Box.Arrivals(next+1_000_000_000, 1); !missed || again == 0 {
 		t.Error("the number of a later box is taken for one of this")
+	}
+}
+
+// A box that takes the place of another one goes on with its numbers: who followed that
+// one misses nothing and is told nothing twice. Where nobody followed nothing is handed
+// on.
+func TestArrivals_AreHandedOver(t *testing.T) {
+	actor := mailboxtest.Actor("work")
+	actor.Limit = 0
+	for _, sent := range []int{0, 1, 400, 4400} { // the last are more than are remembered
+		h := mailboxtest.Open(t, actor)
+		if h.Box.HandArrivals() != nil {
+			t.Error("arrivals that nobody follows are handed over")
+		}
+		_, from, _, _ := h.Box.Arrivals(0, 1)
+		for left := sent; left > 0; left -= 400 {
+			if _, err := h.Box.SendBatch(t.Context(), batch(min(left, 400), nil), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		text, err := json.Marshal(h.Box.HandArrivals())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var handed mailbox.HandedArrivals
+		if err := json.Unmarshal(text, &handed); err != nil {
+			t.Fatal(err)
+		}
+		next, err := mailbox.Open(t.Context(), h.Store, h.Box.Leases(), mailbox.Options{Arrivals: &handed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := next.Load(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if next.ArrivalsOf() != h.Box.ArrivalsOf() {
+			t.Error("it is another box to who follows")
+		}
+		if sent > 4096 {
+			if _, _, missed, _ := next.Arrivals(from, 1); !missed {
+				t.Error("what was forgotten is not said to be missed")
+			}
+			from += uint64(sent) - 4096
+		}
+		before, at, _, _ := h.Box.Arrivals(from, 10_000)
+		after, went, missed, more := next.Arrivals(from, 10_000)
+		if missed || went != at || !slices.Equal(before, after) || len(after) != min(sent, 4096) {
+			t.Errorf("%d arrivals up to %d, missed %v; it were %d up to %d", len(after), went, missed, len(before), at)
+		}
+		one, err := next.Send(t.Context(), mailbox.Outgoing{To: "work"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-more
+		if list, _, _, _ := next.Arrivals(went, 10); len(list) != 1 || list[0].ID != one.ID {
+			t.Errorf("then came %v, and it is %s", list, one.ID)
+		}
+		if err := next.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -20,6 +20,8 @@ type Options struct {
 	Random func() float64   // jitter, from 0 to 1; nil = math/rand/v2
 	Log    *slog.Logger     // nil = discard
 
+	Arrivals *HandedArrivals // of the box whose place this one takes; nil = it takes none's
+
 	BlockBits   uint8 // the last bits of an id that its block leaves out, see block.go; 0 = 10
 	UnmarkAfter int   // after so many ended messages the marks of blocks are looked at; 0 = 8192
 }
@@ -73,7 +75,7 @@ func Open(ctx context.Context, st store.Store, leases *fence.Leases, o Options) 
 	if b.log == nil {
 		b.log = slog.New(slog.DiscardHandler)
 	}
-	b.journal, b.arrivals = newJournal(b), newArrivals(b.wall())
+	b.journal, b.arrivals = newJournal(b), newArrivals(b.wall(), o.Arrivals)
 	if err := b.loadActors(ctx); err != nil {
 		return nil, err
 	}

@@ -157,7 +157,7 @@ type InboxFollowParams struct {
 type InboxFollowed struct {
 	IDs      []string `json:"ids"`
 	Arrivals uint64   `json:"arrivals"`
-	Box      string   `json:"box"` // whose place Arrivals is: another one after a restart or an upgrade
+	Box      string   `json:"box"` // whose place Arrivals is: another one after a restart
 	Events   uint64   `json:"events"`
 	Missed   bool     `json:"missed,omitempty"`
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sovereign-run/sovereign/fence"
+	"github.com/sovereign-run/sovereign/mailbox"
 	"github.com/sovereign-run/sovereign/refusal"
 	"github.com/sovereign-run/sovereign/server"
 	"github.com/sovereign-run/sovereign/store/bolt"
@@ -48,11 +49,12 @@ type handoff struct {
 	Signals uintptr       `json:"signals"` // of those that came meanwhile, see interruptions.hand; 0 = none
 	Failure *errorJSON    `json:"failure"` // why the next program gave it back; nil = it did not
 
-	Sockets    []server.HeldListener `json:"sockets"`
-	Metrics    *uintptr              `json:"metrics"`
-	Answers    server.Handoff        `json:"answers"`
-	Supervisor *supervisor.Handed    `json:"supervisor"`
-	Host       process.Handoff       `json:"host"`
+	Sockets    []server.HeldListener   `json:"sockets"`
+	Metrics    *uintptr                `json:"metrics"`
+	Answers    server.Handoff          `json:"answers"`
+	Arrivals   *mailbox.HandedArrivals `json:"arrivals,omitempty"` // nil: nobody followed them, or the program was of a version that hands none over
+	Supervisor *supervisor.Handed      `json:"supervisor"`
+	Host       process.Handoff         `json:"host"`
 }
 
 // fds are all descriptors that are passed on.

@@ -17,6 +17,35 @@ type follower struct {
 	conn    *connection
 	actor   string
 	newest  uint64 // the greatest id that was shown, or looked at
+	shown   recent
+}
+
+// standing is what of a message changes with what happens to it.
+type standing struct {
+	state             protocol.MessageState
+	attempt, attempts int
+}
+
+// recent knows how the messages stood that were shown last, so that none is shown twice
+// alike: of what happened before a list the supervisor tells after it, and of two events
+// that came at once it tells twice. Of more than its room it forgets the oldest half.
+type recent struct{ young, old map[string]standing }
+
+// recentRoom is half of how many messages recent knows.
+const recentRoom = 5000
+
+// alike reports whether m was shown as it is, and takes it for shown.
+func (r *recent) alike(m protocol.Message) bool {
+	now := standing{m.State, m.Attempt, m.Attempts}
+	before, there := r.young[m.ID]
+	if !there {
+		before, there = r.old[m.ID]
+	}
+	if len(r.young) >= recentRoom || r.young == nil {
+		r.young, r.old = map[string]standing{}, r.young
+	}
+	r.young[m.ID] = now
+	return there && before == now
 }
 
 // followInbox shows the page, and then each message that arrives, or to which something
@@ -26,7 +55,7 @@ func (o inboxOptions) followInbox(ctx context.Context, io streams, conn *connect
 		return err
 	}
 	f := follower{inboxOptions: o, streams: io, conn: conn, actor: actor}
-	var at protocol.InboxFollowed // before the page: what arrives meanwhile is shown twice rather than not at all
+	var at protocol.InboxFollowed // before the page: what arrives meanwhile is told twice rather than not at all
 	if err := conn.call(ctx, protocol.MethodInboxFollow, protocol.InboxFollowParams{}, &at); err != nil {
 		return err
 	}
@@ -72,7 +101,16 @@ func (f *follower) look(ctx context.Context, id string) error {
 	if !f.wants(detail.Message, f.actor, time.Now()) {
 		return nil
 	}
-	return f.line(f.streams.out, detail.Message)
+	return f.show(detail.Message)
+}
+
+// show shows a message, unless it was shown as it is.
+func (f *follower) show(m protocol.Message) error {
+	f.saw(m.ID)
+	if f.shown.alike(m) {
+		return nil
+	}
+	return f.line(f.streams.out, m)
 }
 
 // catchUp shows what was sent since the newest message that was seen, after more have
@@ -97,11 +135,6 @@ func (f *follower) catchUp(ctx context.Context, why string) error {
 			return nil
 		}
 	}
-}
-
-func (f *follower) show(m protocol.Message) error {
-	f.saw(m.ID)
-	return f.line(f.streams.out, m)
 }
 
 func (f *follower) saw(id string) {

@@ -55,17 +55,18 @@ func (o runOptions) serve(ctx context.Context, io streams, file *config.File, fr
 			"; all deadlines moved by as much"})
 	})
 	declared := file.Actors
+	var arrivals *mailbox.HandedArrivals
 	var toldFull atomic.Bool
 	if t != nil {
 		toldFull.Store(t.Full)
 		clock.Resume(t.Now)
 		signals.take(t.Signals)
-		declared = t.Supervisor.Specs()
+		declared, arrivals = t.Supervisor.Specs(), t.Arrivals
 		if t.Failure != nil {
 			program = t.Program
 		}
 	}
-	box, err = mailbox.Open(ctx, db, fence.NewOn(db, clock), mailbox.Options{Log: log})
+	box, err = mailbox.Open(ctx, db, fence.NewOn(db, clock), mailbox.Options{Log: log, Arrivals: arrivals})
 	if err != nil {
 		return err
 	}

@@ -292,6 +292,7 @@ func (u *upgrader) leave(h *handoff, old, memory *os.File) {
 	_ = p.box.Close()
 	h.Now = p.clock.Now()
 	lock, err := p.db.HandOver()
+	h.Arrivals = p.box.HandArrivals() // nothing is committed any more
 	if err == nil {
 		h.Lock = lock.Fd()
 		h.Signals, err = p.signals.hand()
