@@ -52,19 +52,9 @@ func (w Workspaces) results() string { return filepath.Join(w.Root(-1), "results
 
 // Remove removes a workspace with all that is in it, also folders that their
 // owner may not write. That it is gone already is no error. Links in it are
-// removed, not followed.
-func (w Workspaces) Remove(ws Workspace) error {
-	if os.RemoveAll(ws.Path) == nil {
-		return nil
-	}
-	_ = filepath.WalkDir(ws.Path, func(path string, d fs.DirEntry, _ error) error {
-		if d != nil && d.IsDir() {
-			_ = os.Chmod(path, 0o700) // before WalkDir reads it
-		}
-		return nil
-	})
-	return os.RemoveAll(ws.Path)
-}
+// removed, not followed. What is mounted in it, such as a folder of somebody's that
+// was bound into it, is left, with an error: what it shows is no part of the workspace.
+func (w Workspaces) Remove(ws Workspace) error { return removeTree(ws.Path) }
 
 // List returns the workspaces that exist, and the results that lie in files.
 func (w Workspaces) List() ([]Workspace, error) {
