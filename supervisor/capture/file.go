@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"time"
 )
 
@@ -165,7 +166,11 @@ func (f *file) writeIndex() {
 
 func (f *file) open() error {
 	if f.log != nil {
-		return f.followSize()
+		gone, err := f.followSize()
+		if err != nil || !gone {
+			return err
+		}
+		f.close()
 	}
 	if !f.taken {
 		f.files.take()
@@ -198,17 +203,21 @@ func (f *file) open() error {
 }
 
 // followSize notices that somebody truncated the file (logrotate's
-// copytruncate): then the index starts anew.
-func (f *file) followSize() error {
+// copytruncate): then the index starts anew. gone says that somebody removed it: what is
+// written to it is kept nowhere. One that was moved is not gone; see reopen.
+func (f *file) followSize() (gone bool, err error) {
 	info, err := f.log.Stat()
 	if err != nil {
-		return err
+		return false, err
+	}
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok && stat.Nlink == 0 {
+		return true, nil
 	}
 	if info.Size() < f.size && f.index != nil {
 		f.index.Truncate(0)
 	}
 	f.size = info.Size()
-	return nil
+	return false, nil
 }
 
 // rotate makes .log .log.1, .log.1 .log.2, and so on, each with its index, and

@@ -254,6 +254,32 @@ func TestLog_Rotates(t *testing.T) {
 	}
 }
 
+// G9: a log that somebody removed, alone or with its folder, is made anew for the next
+// output: what goes on being written to a file without a name is lost, and nobody is told.
+// Leave gone out of open and this fails.
+func TestLog_RemovedIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "logs")
+	l := open(t, dir, all, nil)
+	for _, word := range []string{"one", "two", "three"} {
+		sh(t, l, "echo "+word)
+		drain(t, l)
+		if got := read(t, dir); got != word+"\n" {
+			t.Errorf("the file holds %q, want %q", got, word)
+		}
+		if lines := last(t, dir, 10); len(lines) != 1 || lines[0].Stream != capture.Stdout {
+			t.Errorf("%+v", lines)
+		}
+		gone := dir
+		if word == "one" {
+			gone = capture.Path(dir, "w", 1)
+		}
+		if err := os.RemoveAll(gone); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // G9: after an external rotation and Reopen a new file is written.
 func TestReopen_MakesANewFile(t *testing.T) {
 	t.Parallel()
