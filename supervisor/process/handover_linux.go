@@ -92,35 +92,38 @@ func closeRange(first, last int) {
 	}
 }
 
-// send gives fds. The program may close them then.
-func (h *handover) send(fds []int) error {
+// send gives fds, and returns how many of them it has given: so many are to be received
+// even after an error. The program may close them then.
+func (h *handover) send(fds []int) (sent int, err error) {
 	for part := range slices.Chunk(fds, maxGiven) {
 		err := error(unix.EINTR)
 		for errors.Is(err, unix.EINTR) {
 			err = unix.Sendmsg(h.ours, []byte{1}, unix.UnixRights(part...), nil, 0)
 		}
 		if err != nil {
-			return fmt.Errorf("give descriptors to the spawner thread: %w", err)
+			return sent, fmt.Errorf("give descriptors to the spawner thread: %w", err)
 		}
+		sent += len(part)
 	}
-	return nil
+	return sent, nil
 }
 
 // receive takes n descriptors that were sent, in their order, close-on-exec. Called on
-// the thread. Whatever it returns is the caller's, with an error too.
+// the thread. Whatever it returns is the caller's, with an error too: then no message of
+// them is left, which the next ones to be received would be taken for.
 func (h *handover) receive(n int) (fds []int, err error) {
-	for len(fds) < n {
-		part := min(n-len(fds), maxGiven)
-		more, err := h.receiveOne(part)
+	for ; n > 0; n -= maxGiven {
+		part := min(n, maxGiven)
+		more, failed := h.receiveOne(part)
 		fds = append(fds, more...)
-		if err == nil && len(more) != part {
-			err = unix.EMFILE // the kernel gave as many as there was room for
+		if failed == nil && len(more) != part {
+			failed = unix.EMFILE // the kernel gave as many as there was room for
 		}
-		if err != nil {
-			return fds, fmt.Errorf("take descriptors on the spawner thread: %w", err)
+		if failed != nil && err == nil {
+			err = fmt.Errorf("take descriptors on the spawner thread: %w", failed)
 		}
 	}
-	return fds, nil
+	return fds, err
 }
 
 func (h *handover) receiveOne(n int) ([]int, error) {

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -128,4 +129,41 @@ func TestPlace_AnyNumbers(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Descriptors of which only some could be given leave nothing behind that the next work
+// on the thread would take for its own: a child would get another's pipes. Have do not
+// receive what was sent before the error, and this fails.
+func TestSpawner_GivesTheNextItsOwnAfterAnError(t *testing.T) {
+	s, err := newSpawner(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.stop()
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	var given []int
+	for range maxGiven {
+		given = append(given, rawFd(null))
+	}
+	err = s.do(t.Context(), append(given, -1), func([]int) { t.Error("it was run without a descriptor") })
+	if !errors.Is(err, unix.EBADF) {
+		t.Errorf("a descriptor that is none: %v", err)
+	}
+	file, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var got, want unix.Stat_t
+	if err := unix.Fstat(rawFd(file), &want); err != nil {
+		t.Fatal(err)
+	}
+	err = s.do(t.Context(), []int{rawFd(file)}, func(fds []int) { _ = unix.Fstat(fds[0], &got) })
+	if err != nil || got.Ino != want.Ino || got.Dev != want.Dev {
+		t.Errorf("it was given inode %d, want %d: %v", got.Ino, want.Ino, err)
+	}
 }

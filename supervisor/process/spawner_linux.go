@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -70,23 +71,18 @@ func (s *spawner) do(ctx context.Context, fds []int, f func(fds []int)) error {
 		return ctx.Err()
 	}
 	done := make(chan error)
-	err := s.given.send(fds)
-	if err == nil {
-		s.work <- func() {
-			got, err := s.given.receive(len(fds))
-			if err == nil {
-				f(got)
-			}
-			for _, fd := range got {
-				unix.Close(fd)
-			}
-			done <- err
+	sent, notSent := s.given.send(fds)
+	s.work <- func() {
+		got, err := s.given.receive(sent)
+		if err = errors.Join(notSent, err); err == nil {
+			f(got)
 		}
+		for _, fd := range got {
+			unix.Close(fd)
+		}
+		done <- err
 	}
 	s.turn <- struct{}{} // in the order of the messages comes the work
-	if err != nil {
-		return err
-	}
 	return <-done
 }
 
