@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -63,8 +65,8 @@ func (db *DB) openLog() error {
 			return fileRefusal("make the log of the store in "+db.dir, err)
 		}
 	}
-	// The room that they have, and the names.
-	err := errors.Join(db.logs[0].Settle(), db.logs[1].Settle())
+	// The room that they have, the beginning of the second, and the names.
+	err := errors.Join(db.beginSpare(), db.logs[0].Settle(), db.logs[1].Settle())
 	if created {
 		err = errors.Join(err, syncDir(db.dir))
 	}
@@ -74,12 +76,27 @@ func (db *DB) openLog() error {
 	return nil
 }
 
+// beginSpare begins the second file, if nothing ever has: from then on one that is all
+// zeros was overwritten, and is not taken for one in which nothing was committed yet. It
+// is not synced.
+func (db *DB) beginSpare() error {
+	if begun, err := db.logs[1].Begun(); begun || err != nil {
+		return err
+	}
+	return db.logs[1].Begin(newSalt(), db.state.batch, encodeHead(&db.state))
+}
+
 // checkSpareLog returns nil if the log files, of which nothing is needed, can be used.
 func (db *DB) checkSpareLog() error {
 	for _, name := range LogFiles {
-		err := wal.Check(filepath.Join(db.dir, name))
-		if errors.Is(err, wal.ErrUnreadable) {
+		f, err := openLogFile(filepath.Join(db.dir, name))
+		switch {
+		case errors.Is(err, wal.ErrUnreadable):
 			return unneededLog("open the store in "+db.dir, name, err)
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err == nil:
+			err = f.Close()
 		}
 		if err != nil {
 			return fileRefusal("open the store in "+db.dir, err)
@@ -88,9 +105,42 @@ func (db *DB) checkSpareLog() error {
 	return nil
 }
 
+// openLogFile opens the log file with the name path for reading. It fails with
+// wal.ErrUnreadable if that is none, and with fs.ErrNotExist.
+func openLogFile(path string) (*os.File, error) {
+	f, err := openFile(path, os.O_RDONLY, 0)
+	if e, ok := errors.AsType[*strangeError](err); ok {
+		return nil, fmt.Errorf("%w: it is %s", wal.ErrUnreadable, e.is)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := wal.Check(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// loadLog reads the log file with the name path; one that is missing is an empty one. It
+// fails as openLogFile does.
+func loadLog(path string) (wal.Content, error) {
+	f, err := openLogFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return wal.Load(f)
+}
+
+// newSalt returns a salt that no use of a log file has had.
+func newSalt() uint64 { return rand.Uint64() | 1 } // never 0
+
 // startLog begins a use of the first file, for the batches of this opening.
 func (db *DB) startLog() error {
-	salt := rand.Uint64() | 1 // never 0
+	salt := newSalt()
 	log := db.logs[0]
 	err := log.Begin(salt, db.state.batch, encodeHead(&db.state))
 	if err == nil {

@@ -36,8 +36,8 @@ func turned(t *testing.T) (dir string, n int) {
 	return dir, n + 3
 }
 
-// A file of the log that is missing, empty, shorter than its head, or has a copy of the
-// other in its place may have held what was confirmed: it is refused by who writes, who
+// A file of the log that is missing, empty, shorter than its head, overwritten with
+// zeros, or has a copy of the other in its place may have held what was confirmed: it is refused by who writes, who
 // reads and the check, also where commits have never gone on in it; and who accepts it
 // goes on with what the other holds. Take what is missing for what was never used and
 // this fails.
@@ -60,7 +60,11 @@ func TestOpen_RefusesALostSecondLog(t *testing.T) {
 		}, refusal.StoreRolledBack},
 		"empty": {func(t *testing.T, dir string) { write(t, dir, second, nil) }, refusal.StoreRolledBack},
 		"cut":   {func(t *testing.T, dir string) { write(t, dir, second, read(t, dir, second)[:40]) }, refusal.StoreRolledBack},
-		"copy":  {func(t *testing.T, dir string) { write(t, dir, second, read(t, dir, first)) }, refusal.StoreCorrupt},
+		"zeros": {func(t *testing.T, dir string) { write(t, dir, second, make([]byte, len(read(t, dir, second)))) }, refusal.StoreCorrupt},
+		"its first page is zeros": {func(t *testing.T, dir string) {
+			write(t, dir, second, append(make([]byte, 4096), read(t, dir, second)[4096:]...))
+		}, refusal.StoreCorrupt},
+		"copy": {func(t *testing.T, dir string) { write(t, dir, second, read(t, dir, first)) }, refusal.StoreCorrupt},
 	} {
 		for from, count := range map[string]int{whole: n, unturned: 12} {
 			t.Run(fmt.Sprintf("%s,turned=%v", name, from == whole), func(t *testing.T) {

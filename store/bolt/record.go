@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"math"
@@ -16,13 +17,15 @@ import (
 //	  key
 //	  varint  length of the value, and the value; not where it was deleted
 //
-// The head of a log file holds a name and version, store id, and generation.
+// The head of a log file holds a name and version, store id, and generation. Version 1
+// does not say that both files were begun before mailbox.db named this one.
 const (
 	entryDeleted = 1
 	entryCounter = 2
 	entryBits    = 2
 
-	headMagic = "sovlog1\n"
+	headMagic = "sovlog2\n"
+	headFirst = "sovlog1\n"
 	headLen   = wal.HeaderLen + len(headMagic) + idSize + 8
 )
 
@@ -135,5 +138,10 @@ func encodeHead(s *state) []byte {
 
 // headFits reports whether b is the head of a log file of the opening that s is of.
 func headFits(b []byte, s state) bool {
-	return string(b) == string(encodeHead(&s)[wal.HeaderLen:])
+	want := encodeHead(&s)[wal.HeaderLen:]
+	return string(b) == string(want) || bytes.HasPrefix(b, []byte(headFirst)) && string(b[len(headFirst):]) == string(want[len(headMagic):])
 }
+
+// bothBegun reports whether the head b, which fits, says that the other file was begun as
+// well before mailbox.db named its own.
+func bothBegun(b []byte) bool { return bytes.HasPrefix(b, []byte(headMagic)) }

@@ -3,6 +3,7 @@ package bolt
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -31,7 +32,7 @@ func replay(dir string, s state) (*table, state, error) {
 	var unreadable error // what became of the rest is to be told, whichever file it is
 	for i, name := range LogFiles {
 		var err error
-		if files[i], err = wal.Load(filepath.Join(dir, name)); errors.Is(err, wal.ErrUnreadable) {
+		if files[i], err = loadLog(filepath.Join(dir, name)); errors.Is(err, wal.ErrUnreadable) {
 			files[i], unreadable = nil, unreadableLog(doing, name, err)
 		} else if err != nil {
 			return nil, s, fileRefusal(doing, err)
@@ -39,11 +40,11 @@ func replay(dir string, s state) (*table, state, error) {
 	}
 	t := newTable(s.log, nil)
 	// 1. The file that the database names.
-	at, alike := -1, false
+	at, alike, spareBegun := -1, false, false
 	for i, f := range files {
 		if _, head, ok := f.Head(s.log); ok && headFits(head, s) {
 			alike = at >= 0
-			at = i
+			at, spareBegun = i, bothBegun(head)
 		}
 	}
 	if at < 0 && unreadable != nil {
@@ -64,6 +65,9 @@ func replay(dir string, s state) (*table, state, error) {
 	}
 	if len(other) < headLen && unreadable == nil {
 		return t, s, lostLog(doing, LogFiles[1-at], len(other), s)
+	}
+	if spareBegun && !other.Begun() && unreadable == nil {
+		return t, s, blankLog(doing, LogFiles[1-at], s)
 	}
 	if number, head, ok := other.Head(salt); ok && headFits(head, base) && number == s.batch {
 		if s, err = replayFile(other, salt, t, s); err != nil {
@@ -130,6 +134,15 @@ func lostLog(doing, name string, size int, s state) error {
 			"a new epoch starts, and messages that are claimed are parked")
 }
 
+// blankLog is the refusal for the log file that begins with zeros, while all up to s is
+// there.
+func blankLog(doing, name string, s state) error {
+	return refusal.New(refusal.StoreCorrupt, doing,
+		fmt.Sprintf("%s begins with zeros, as no file of the log does once it is in use: it was overwritten, and may have held what was confirmed behind commit %d", name, s.batch),
+		"put that file back as it was, or restore the newest backup with `sovereign restore`, or go on without what it held, with `sovereign recover --accept-rollback`: "+
+			"a new epoch starts, and messages that are claimed are parked")
+}
+
 // copiedLog is the refusal where both log files are the same one.
 func copiedLog(doing string) error {
 	return refusal.New(refusal.StoreCorrupt, doing,
@@ -156,7 +169,7 @@ func unneededLog(doing, name string, err error) error {
 func (db *DB) setAside() error {
 	for _, name := range LogFiles {
 		path := filepath.Join(db.dir, name)
-		if _, err := wal.Load(path); !errors.Is(err, wal.ErrUnreadable) {
+		if _, err := loadLog(path); !errors.Is(err, wal.ErrUnreadable) {
 			continue
 		}
 		if err := renameAside(path); err != nil {
@@ -185,12 +198,9 @@ func renameAside(path string) error {
 // distrustLog has the log be read from the disk.
 func (db *DB) distrustLog() error {
 	for _, name := range LogFiles {
-		if wal.Check(filepath.Join(db.dir, name)) != nil {
+		f, err := openLogFile(filepath.Join(db.dir, name))
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, wal.ErrUnreadable) {
 			continue // replay will say it
-		}
-		f, err := openFile(filepath.Join(db.dir, name), os.O_RDONLY, 0)
-		if errors.Is(err, os.ErrNotExist) {
-			continue
 		}
 		if err == nil {
 			err = errors.Join(dropCache(f), f.Close())

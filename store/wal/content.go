@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -20,50 +19,41 @@ const maxContent = 2 * MaxRecord
 // content back. It will not read better another time.
 var ErrUnreadable = errors.New("it cannot be read")
 
-// Check returns nil if the log file name is missing, or is one that may be opened and
-// read; else ErrUnreadable with the reason, or why it could not be looked at.
-func Check(name string) error {
-	info, err := os.Lstat(name)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return nil
-	case err != nil:
-		return err
-	case info.IsDir():
-		return fmt.Errorf("%w: it is a folder", ErrUnreadable)
-	case info.Mode()&os.ModeSymlink != 0:
-		return fmt.Errorf("%w: it is a link, and none is followed", ErrUnreadable)
-	case !info.Mode().IsRegular():
-		return fmt.Errorf("%w: it is no regular file", ErrUnreadable)
-	case info.Size() > maxContent:
-		return fmt.Errorf("%w: it has %d bytes, more than a log can have", ErrUnreadable, info.Size())
+// Check returns ErrUnreadable, with the reason, if f is larger than a log file can be.
+func Check(f *os.File) error {
+	info, err := f.Stat()
+	if err == nil && info.Size() > maxContent {
+		err = fmt.Errorf("%w: it has %d bytes, more than a log can have", ErrUnreadable, info.Size())
 	}
-	return nil
+	return err
 }
 
-// Load reads the log file name. No file is an empty one. It fails with ErrUnreadable as
-// Check does, and where the disk fails.
-func Load(name string) (Content, error) {
-	if err := Check(name); err != nil {
+// Load reads the log file f. It fails with ErrUnreadable as Check does, and where the
+// disk fails.
+func Load(f *os.File) (Content, error) {
+	if err := Check(f); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
 	}
 	b := make([]byte, info.Size())
-	if _, err = io.ReadFull(f, b); errors.Is(err, unix.EIO) {
+	if _, err = f.ReadAt(b, 0); errors.Is(err, unix.EIO) {
 		err = fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
 	return b, err
+}
+
+// Begun reports whether the file was ever begun (see File.Begin) since it was made of
+// zeros: no crash takes that back.
+func (c Content) Begun() bool {
+	for _, b := range c[:min(len(c), olderHeaderLen)] {
+		if b != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // header returns the bytes of the header of the records of the use with that salt. Where

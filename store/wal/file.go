@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"os"
 )
 
@@ -64,6 +65,16 @@ func (l *File) Begin(salt, number uint64, head []byte) error {
 	}
 	l.at = aligned(int64(len(head)))
 	return nil
+}
+
+// Begun is Content.Begun of what is in the file.
+func (l *File) Begun() (bool, error) {
+	head := make(Content, olderHeaderLen)
+	n, err := l.f.ReadAt(head, 0)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return head[:n].Begun(), err
 }
 
 // Append writes a record, whose first HeaderLen bytes it fills in, behind the last

@@ -55,7 +55,7 @@ func TestFile_ReadsBackWhatWasAppended(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		_ = os.Remove(name)
 		want, salt := uses(t, name)
-		content, err := wal.Load(name)
+		content, err := load(name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +122,7 @@ func TestContent_EndsAtACutRecord(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	whole, err := wal.Load(name)
+	whole, err := load(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,4 +181,13 @@ func FuzzContent(f *testing.F) {
 			t.Error("records without a head")
 		}
 	})
+}
+
+func load(name string) (wal.Content, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return wal.Load(f)
 }
