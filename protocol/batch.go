@@ -69,8 +69,10 @@ type InboxImportParams struct {
 }
 
 // InboxImported has the ids of those that are durable, in their order: all, or those
-// before the first that was refused, and why that was.
+// before the first that was refused, and why that was. Line is that one's, as the params
+// have it; 0 where what went wrong is none's fault.
 type InboxImported struct {
 	Messages []SendResult `json:"messages"`
 	Error    *Error       `json:"error,omitempty"`
+	Line     int          `json:"line,omitempty"`
 }

@@ -81,10 +81,14 @@ func (c *Control) inboxImport(in asking, p protocol.InboxImportParams) (any, err
 	if err == nil {
 		err = bad
 	}
-	if err != nil && len(sent) == 0 {
-		return nil, inLine(err, line)
-	}
 	out := protocol.InboxImported{Messages: sendResults(sent)}
+	which, one := errors.AsType[*mailbox.BatchError](err)
+	switch {
+	case one:
+		out.Line = line(which.Index)
+	case err != nil && len(sent) == 0:
+		return nil, err // it is not about one of them
+	}
 	if err != nil {
 		out.Error = protocol.ErrorOf(inLine(err, line))
 	}

@@ -295,3 +295,35 @@ func (o *operator) Upgrade(context.Context, string) (string, error) { return "",
 func (o *operator) Upgraded(context.Context, string) (protocol.Upgrade, error) {
 	return protocol.Upgrade{}, nil
 }
+
+// An import that is refused says in a field of its own which line that was, also where
+// it is the first, and none where it is no message's fault; who goes on from there reads
+// no text. Answer the first with an error alone and this fails.
+func TestControl_ImportNamesTheLine(t *testing.T) {
+	h := newHouse(t)
+	p := h.people()
+	good, bad := `{"to":"resize","state":"DEAD","body":"a","line":%d}`, `{"to":"nobody","state":"DEAD","body":"line 9: a","line":%d}`
+	for _, c := range []struct {
+		lines      []string
+		sent, line int
+		category   string
+	}{
+		{[]string{good, good}, 2, 0, ""},
+		{[]string{bad, good}, 0, 11, "unknown_actor"},
+		{[]string{good, good, bad, good}, 2, 13, "unknown_actor"},
+		{[]string{`{"to":"resize","state":"OLD","body":"a","line":%d}`}, 0, 11, "bad_request"},
+	} {
+		var list []string
+		for i, line := range c.lines {
+			list = append(list, fmt.Sprintf(line, 11+i))
+		}
+		got := into[protocol.InboxImported](t, p.ask("inbox.import", `{"messages":[`+strings.Join(list, ",")+`]}`))
+		category := ""
+		if got.Error != nil {
+			category = string(got.Error.Data.Category)
+		}
+		if len(got.Messages) != c.sent || got.Line != c.line || category != c.category {
+			t.Errorf("%s: got %+v, %s", list, got, category)
+		}
+	}
+}

@@ -205,9 +205,6 @@ func (in *importing) send(ctx context.Context) error {
 	in.batch, in.size = nil, 0
 	var got protocol.InboxImported
 	if in.refused = in.conn.call(ctx, protocol.MethodInboxImport, protocol.InboxImportParams{Messages: batch}, &got); in.refused != nil {
-		if first := batch[0].Line; strings.HasPrefix(refusal.Of(in.refused).Message, lineError(first).Error()+":") {
-			in.wrong = first
-		}
 		return in.refused
 	}
 	in.done += len(got.Messages)
@@ -216,10 +213,7 @@ func (in *importing) send(ctx context.Context) error {
 	}
 	in.shown.count(int64(in.done))
 	if got.Error != nil {
-		in.refused = got.Error.Refusal()
-		if n := len(got.Messages); n < len(batch) {
-			in.wrong = batch[n].Line
-		}
+		in.refused, in.wrong = got.Error.Refusal(), got.Line
 	}
 	return in.refused
 }
