@@ -23,6 +23,10 @@ func document(path string, text []byte) (root, second *yaml.Node, problem *Probl
 	if p := unreadable(path, text); p != nil {
 		return nil, nil, p
 	}
+	if line := section(text); line > 0 {
+		return nil, nil, alone(path, line, 1, "this is an INI file, as supervisord reads it, allowed: YAML, as `sovereign init` writes it; "+
+			"[program:NAME] with command=… is there actors: NAME: {mode: daemon, command: …}")
+	}
 	loader, err := yaml.NewLoader(bytes.NewReader(text))
 	if err != nil {
 		return nil, nil, alone(path, 1, 1, "start the YAML reader: "+err.Error())
@@ -47,6 +51,24 @@ func document(path string, text []byte) (root, second *yaml.Node, problem *Probl
 }
 
 const emptyFile = "the file is empty, allowed: a mapping with at least one actor under actors"
+
+// section is the line of the heading that a file in INI format begins with, behind
+// comments; 0 where text begins otherwise. No mapping begins like that.
+func section(text []byte) int {
+	number := 0
+	for line := range bytes.Lines(bytes.TrimPrefix(text, []byte(byteOrderMark))) {
+		number++
+		line, _, _ = bytes.Cut(bytes.TrimSpace(line), []byte(" ;"))
+		switch {
+		case len(line) == 0, line[0] == ';', line[0] == '#':
+			continue
+		case line[0] == '[' && bytes.IndexByte(line, ']') == len(bytes.TrimSpace(line))-1 && !bytes.ContainsAny(line, `",`):
+			return number
+		}
+		return 0
+	}
+	return 0
+}
 
 // unreadable looks for what no YAML reader would get past, and says where.
 func unreadable(path string, text []byte) *Problems {

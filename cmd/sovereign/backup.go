@@ -93,8 +93,11 @@ func (o backupOptions) run(ctx context.Context, io streams, name string) (err er
 // mayBecome refuses a name that a backup may not take.
 func mayBecome(name, data string, force bool) error {
 	folder, err := os.Stat(filepath.Dir(name))
+	if err == nil && !folder.IsDir() {
+		err = syscall.ENOTDIR
+	}
 	if err != nil {
-		return cannotWrite(name, err)
+		return mayNot("write a backup into the folder "+filepath.Dir(name), err)
 	}
 	if own, err := os.Stat(data); err == nil && os.SameFile(own, folder) {
 		switch filepath.Base(name) {

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/sovereign-run/sovereign/refusal"
@@ -156,6 +157,8 @@ func mustExist(data string) error {
 	case errors.Is(err, fs.ErrPermission):
 		return refusal.New(refusal.PermissionDenied, "look into the store in "+data, "the system refuses it to this user",
 			"run the command as the user who owns it").Because(err)
+	case errors.Is(err, syscall.ENOTDIR):
+		return mayNot("look into the store in "+data, err)
 	}
 	return err
 }

@@ -49,7 +49,14 @@ func (o eventsOptions) run(ctx context.Context, io streams) error {
 	}
 	defer conn.Close()
 	show := func(e protocol.Event) error { return o.print(io.out, e) }
-	next, err := o.past(ctx, conn, show)
+	shown := false
+	next, err := o.past(ctx, conn, func(e protocol.Event) error {
+		shown = true
+		return show(e)
+	})
+	if err == nil && !shown && o.actor != "" { // what was removed may still have some
+		_, err = o.mustKnow(ctx, o.actor, 0)
+	}
 	if err != nil || !o.follow {
 		return err
 	}

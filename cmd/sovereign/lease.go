@@ -89,6 +89,11 @@ func (s *shared) resetLease(ctx context.Context, io streams, what string) error 
 	if err := s.write(ctx, protocol.MethodLeasesReset, params, &reset); err != nil {
 		return err
 	}
+	if reset.Reset == 0 {
+		if _, err := s.mustKnow(ctx, params.Actor, params.Slot); err != nil {
+			return err
+		}
+	}
 	if s.json {
 		return writeJSON(io.out, reset)
 	}

@@ -48,7 +48,8 @@ func newPause(s *shared) *cobra.Command {
 		Use:   "pause ACTOR...",
 		Short: "Stop deliveries to an actor, durably",
 		Long: `Hand no more messages to an actor until it is resumed. Its processes run on, and
-what they have claimed they finish.`,
+what they have claimed they finish. A daemon gets no messages: to pause one is
+refused, wrong_state, where a supervisor runs.`,
 		Example: "  sovereign pause resize",
 	})
 }

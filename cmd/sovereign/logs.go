@@ -3,8 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -77,7 +79,8 @@ func (o logsOptions) reopenAll(ctx context.Context, io streams) error {
 }
 
 func (o logsOptions) run(ctx context.Context, io streams, actor string) error {
-	dir := filepath.Join(locate(o.data, os.Getenv).data, logsFolder)
+	data := locate(o.data, os.Getenv).data
+	dir := filepath.Join(data, logsFolder)
 	query := capture.Query{Actor: actor, Slot: o.slot, Lines: o.lines}
 	show := o.printer(io.out)
 	shown := false
@@ -88,22 +91,32 @@ func (o logsOptions) run(ctx context.Context, io streams, actor string) error {
 	if o.follow {
 		ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 		defer stop()
-		if err := o.known(ctx, actor); err != nil {
+		status, err := o.mustKnow(ctx, actor, o.slot)
+		if err != nil {
 			return err
 		}
-		return capture.Follow(ctx, dir, query, emit)
+		if status.Supervisor.State == protocol.SupervisorStopped {
+			fmt.Fprintf(io.err, "no supervisor runs on %s: this waits for what one will write, until Ctrl-C\n", printable(data))
+		}
+		return mayRead(dir, capture.Follow(ctx, dir, query, emit))
 	}
 	if err := capture.Last(dir, query, emit); err != nil || shown {
-		return err
+		return mayRead(dir, err)
 	}
-	return o.known(ctx, actor)
+	// Logs are read without a supervisor or lock; it is asked where there are none.
+	status, err := o.mustKnow(ctx, actor, o.slot)
+	if err == nil && o.slot > 0 && status.Supervisor.State == protocol.SupervisorStopped {
+		fmt.Fprintf(io.err, "nothing is kept of slot %d of %s; no supervisor runs that knows whether there is one\n", o.slot, printable(actor))
+	}
+	return err
 }
 
-// known refuses, unknown_actor, the name of an actor that never was. It is asked
-// where there is nothing to show: logs are read without a supervisor or lock.
-func (o logsOptions) known(ctx context.Context, actor string) error {
-	err := o.read(ctx, protocol.MethodStatus, protocol.StatusParams{Actor: actor}, nil)
-	return o.didYouMean(ctx, err, actor)
+// mayRead is err, with a category where the logs in dir are closed to this user.
+func mayRead(dir string, err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return mayNot("read the logs in "+dir, err)
+	}
+	return err
 }
 
 // logsFolder is where a store keeps its logs (docs/interface.md).

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sovereign-run/sovereign/protocol"
+	"github.com/sovereign-run/sovereign/supervisor"
 )
 
 type reloadOptions struct {
@@ -58,7 +59,31 @@ func (o reloadOptions) run(ctx context.Context, io streams) error {
 	if o.json {
 		return writeJSON(io.out, done)
 	}
-	return printReload(io.out, done, terminalWidth(io.out))
+	if err := printReload(io.out, done, terminalWidth(io.out)); err != nil {
+		return err
+	}
+	for _, c := range done.Changes {
+		if c.Action != string(supervisor.ActionRemove) {
+			continue
+		}
+		var status protocol.Status
+		if err := o.read(ctx, protocol.MethodStatus, protocol.StatusParams{Actor: c.Actor}, &status); err != nil || len(status.Actors) == 0 {
+			continue // it has gone, or is not to be asked: what was done has been said
+		}
+		if n := status.Actors[0].Inbox.New; n > 0 {
+			fmt.Fprintf(io.out, "%s to %s until it is declared again: see `sovereign inbox %s`, end with `sovereign inbox cancel ID`\n",
+				waits(n), c.Actor, c.Actor)
+		}
+	}
+	return nil
+}
+
+// waits is "1 message waits", "2 messages wait".
+func waits(n int64) string {
+	if n == 1 {
+		return "1 message waits for delivery"
+	}
+	return plural(n, "message") + " wait for delivery"
 }
 
 func printReload(w io.Writer, r protocol.Reload, width int) error {

@@ -41,6 +41,9 @@ func fileRefusal(doing string, err error) error {
 		return refusal.New(refusal.PermissionDenied, doing, err.Error(),
 			"check the owner and mode of the folder and its files, and that its disk is mounted for writing").Because(err)
 	}
+	if errors.Is(err, unix.ENOTDIR) {
+		return refusal.New(refusal.BadRequest, doing, "there is a file where a folder should be", "name a folder").Because(err)
+	}
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
