@@ -29,7 +29,17 @@ func (c *Control) sendBatch(in asking, p protocol.SendBatchParams) (any, error) 
 	if err != nil {
 		return nil, inLine(err, func(i int) int { return p.Messages[i].Line })
 	}
-	return protocol.SendBatchResult{Messages: sendResults(sent)}, nil
+	out := sendResults(sent)
+	obstacles := map[string]string{} // by recipient
+	for i, m := range list {
+		obstacle, known := obstacles[m.To]
+		if !known {
+			obstacle = c.obstacle(m.To)
+			obstacles[m.To] = obstacle
+		}
+		out[i].Recipient = obstacle
+	}
+	return protocol.SendBatchResult{Messages: out}, nil
 }
 
 func sendResults(sent []mailbox.Sent) []protocol.SendResult {

@@ -25,5 +25,9 @@ func TestSend_SaysThatTheRecipientHasFailed(t *testing.T) {
 		if err != nil || sent.(protocol.SendResult).Recipient != c.recipient {
 			t.Errorf("sent %+v, want %q, %v", sent, c.recipient, err)
 		}
+		several, err := control.Handle(t.Context(), protocol.MethodSendBatch, []byte(`{"messages":[{"to":"resize"},{"to":"other"}]}`))
+		if err != nil || several.(protocol.SendBatchResult).Messages[0].Recipient != c.recipient || several.(protocol.SendBatchResult).Messages[1].Recipient != "" {
+			t.Errorf("sent %+v, want %q, %v", several, c.recipient, err)
+		}
 	}
 }

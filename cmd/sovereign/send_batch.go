@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/sovereign-run/sovereign/mailbox"
@@ -47,8 +48,11 @@ func (o sendOptions) runBatch(ctx context.Context, io streams, to string) error 
 	if o.json {
 		return writeJSON(io.out, sent)
 	}
-	duplicates := 0
-	for _, m := range sent.Messages {
+	duplicates, waits := 0, []string{}
+	for i, m := range sent.Messages {
+		if m.Recipient != "" {
+			waits = append(waits, batch[i].To+" is "+printable(m.Recipient))
+		}
 		if m.Duplicate {
 			duplicates++
 		}
@@ -58,6 +62,10 @@ func (o sendOptions) runBatch(ctx context.Context, io streams, to string) error 
 	}
 	if duplicates > 0 {
 		fmt.Fprintf(io.err, "%d of %d were sent before; nothing new was sent for them\n", duplicates, len(sent.Messages))
+	}
+	slices.Sort(waits)
+	for _, who := range slices.Compact(waits) {
+		fmt.Fprintln(io.err, "some wait: "+who)
 	}
 	if !running {
 		fmt.Fprintln(io.err, noSupervisor)
