@@ -150,6 +150,9 @@ func (u *upgrader) Upgrade(ctx context.Context, binary string) (id string, err e
 			return "", fmt.Errorf("find the program: %w", err)
 		}
 	}
+	if err := u.room(); err != nil {
+		return "", err
+	}
 	next, err := u.ask(ctx, h)
 	if err != nil {
 		return "", err
@@ -176,6 +179,16 @@ func (u *upgrader) Upgrade(ctx context.Context, binary string) (id string, err e
 func (u *upgrader) refused(err error) {
 	u.log.Error("upgrade refused; everything goes on as it was", "err", firstLine(err))
 	u.parts.box.Note(mailbox.Event{Kind: protocol.EventUpgradeRefused, Text: firstLine(err)})
+}
+
+// room refuses an upgrade while the disk of the store is full: the store is closed for it
+// and could not be opened again, neither by the other program nor by this one.
+func (u *upgrader) room() error {
+	if full, _ := u.parts.db.Full(); !full {
+		return nil
+	}
+	return refusal.New(refusal.DiskFull, "upgrade", "the disk of "+u.data+" is full: the store, once closed, could not be opened again",
+		"everything goes on as it was; make room on that disk, then try again").Later()
 }
 
 // ask has the program h.Next say whether it could take over, and returns its version.
@@ -242,6 +255,9 @@ func (u *upgrader) replace(h *handoff) error {
 	defer u.stand.mu.Unlock()
 	if u.stand.ended {
 		return refusal.New(refusal.Unavailable, "upgrade", "the supervisor is stopping", "").Later()
+	}
+	if err := u.room(); err != nil {
+		return err
 	}
 	p := u.parts
 	old, err := os.Open("/proc/self/exe")
