@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/sovereign-run/sovereign/config"
 	"github.com/sovereign-run/sovereign/protocol"
@@ -130,10 +131,16 @@ func (c *call) tell(method string, params any) (sent bool) {
 
 // waiting says that the call is about to wait: from now on it is no longer one
 // of those that hold up others. It is refused, unavailable, where too many of
-// the connection wait already. The caller calls done when it has waited.
+// the connection wait already, and, bad_request, where the request is larger than any
+// that waits need be: what it holds while it waits would be bounded by nothing else. The
+// caller calls done when it has waited.
 func (c *call) waiting() (done func(), err error) {
 	if c.link == nil { // in process, without a connection
 		return func() {}, nil
+	}
+	if c.size > maxWaitingSize {
+		return nil, badParam("the request is too large to wait",
+			fmt.Sprintf("give one that waits at most %d bytes, or do not have it wait", maxWaitingSize))
 	}
 	l := c.link
 	l.mu.Lock()

@@ -20,6 +20,9 @@ const (
 	maxRunning = 1024
 	maxUnread  = 32 << 20 // bytes
 	maxWaiting = 256
+	// maxWaitingSize bounds each of those: with what its sender added that nobody reads,
+	// and its id, all of it is held until it is answered.
+	maxWaitingSize = 128 << 10 // bytes
 
 	// maxBulky bounds the requests whose answers may be large, a message's body
 	// each or a page of a list, from when they fetch it until it is written.

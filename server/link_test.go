@@ -190,17 +190,29 @@ func TestServe_BoundsConnections(t *testing.T) {
 	}
 }
 
-// Claims that wait hold up nothing by their size either.
-func TestLink_LargeWaitingClaims(t *testing.T) {
+// What waits is held until it is answered, so that it is small: claims that are large
+// are refused rather than wait, and hold up nothing. Let them wait and this fails, with
+// as much memory taken as somebody likes to send.
+func TestLink_LargeRequestsDoNotWait(t *testing.T) {
 	h := newHouse(t)
 	holder := h.birth("resize", 1, config.Worker)
 	p, _ := h.channel(holder)
 	// The end of each line, made once: quoting millions of letters is slow work.
 	padded := `"method":"claim","params":{"wait":"1h","padding":"` + strings.Repeat("x", 7<<20) + `"}}`
-	const waiting = 6 // more than may be unread
-	for i := range waiting {
+	const large = 6 // more than may be unread
+	for i := range large {
 		p.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":"w%d",`, i) + padded)
+		want(t, p.read(), "bad_request")
 	}
-	h.living.until(t, func() bool { return h.living.claiming[holder.Process] == waiting })
+	p.write(`{"jsonrpc":"2.0","id":"` + strings.Repeat("x", 1<<20) + `","method":"claim","params":{"wait":"1h"}}`)
+	want(t, p.read(), "bad_request")
 	want(t, p.ask("ping", `{}`), "")
+	// A large one that need not wait is answered, and so is one that waits and is small.
+	h.send("resize", "x")
+	p.write(`{"jsonrpc":"2.0","id":"now",` + padded)
+	if got := into[protocol.ClaimResult](t, p.read()); len(got.Messages) != 1 {
+		t.Errorf("got %+v", got)
+	}
+	p.write(`{"jsonrpc":"2.0","id":"small","method":"claim","params":{"wait":"1h","padding":"` + strings.Repeat("x", 100<<10) + `"}}`)
+	h.living.until(t, func() bool { return h.living.claiming[holder.Process] == 1 })
 }
