@@ -28,21 +28,22 @@ func TestChain_EachLinkCanDie(t *testing.T) {
 		t.Run(link, func(t *testing.T) {
 			t.Parallel()
 			pids, between := newFifo(t), newFifo(t)
-			w := run(t, shell("d", config.Daemon, chain, func(a *config.Actor) {
+			d := "d-" + link // the host has one cgroup for each name
+			w := run(t, shell(d, config.Daemon, chain, func(a *config.Actor) {
 				a.Env = map[string]string{"PIDS": pids.path, "BETWEEN": between.path}
 				a.Stop.Timeout = 200 * time.Millisecond
 			}))
 			middle, hidden, child := between.pid(), pids.pid(), pids.pid()
-			leader := w.state("d", "up").PID
+			leader := w.state(d, "up").PID
 			if link == "between" {
 				kill(t, middle)
 				if !alive(leader) || !alive(hidden) || !alive(child) {
 					t.Error("the others are to live")
 				}
-				if err := w.sup.Stop(t.Context(), "d"); err != nil {
+				if err := w.sup.Stop(t.Context(), d); err != nil {
 					t.Fatal(err)
 				}
-				w.state("d", "stopped")
+				w.state(d, "stopped")
 			} else {
 				kill(t, leader)
 				next := between.pid() // the successor has come as far as that
@@ -51,7 +52,7 @@ func TestChain_EachLinkCanDie(t *testing.T) {
 				}
 				pids.pid()
 				pids.pid()
-				if s := w.state("d", "up"); s.PID == leader || next == middle {
+				if s := w.state(d, "up"); s.PID == leader || next == middle {
 					t.Errorf("the same again: %+v", s)
 				}
 				return
