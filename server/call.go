@@ -138,7 +138,11 @@ func (c *call) waiting() (done func(), err error) {
 	if c.link == nil { // in process, without a connection
 		return func() {}, nil
 	}
-	if c.size > maxWaitingSize {
+	held := c.size
+	if c.req.Method == protocol.MethodComplete {
+		held = len(c.req.ID) // what it has brought is stored when its next waits, and let go
+	}
+	if held > maxWaitingSize {
 		return nil, badParam("the request is too large to wait",
 			fmt.Sprintf("give one that waits at most %d bytes, or do not have it wait", maxWaitingSize))
 	}

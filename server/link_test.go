@@ -207,12 +207,16 @@ func TestLink_LargeRequestsDoNotWait(t *testing.T) {
 	p.write(`{"jsonrpc":"2.0","id":"` + strings.Repeat("x", 1<<20) + `","method":"claim","params":{"wait":"1h"}}`)
 	want(t, p.read(), "bad_request")
 	want(t, p.ask("ping", `{}`), "")
-	// A large one that need not wait is answered, and so is one that waits and is small.
+	// A large one that need not wait is answered, and one that waits and is small waits; so
+	// does a completion for what comes next, whose result has been stored.
 	h.send("resize", "x")
 	p.write(`{"jsonrpc":"2.0","id":"now",` + padded)
-	if got := into[protocol.ClaimResult](t, p.read()); len(got.Messages) != 1 {
-		t.Errorf("got %+v", got)
+	got := into[protocol.ClaimResult](t, p.read())
+	if len(got.Messages) != 1 {
+		t.Fatalf("got %+v", got)
 	}
+	p.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":"next","method":"complete","params":{"id":%q,"token":%d,"result":"%s","next":{"wait":"1h"}}}`,
+		got.Messages[0].ID, got.Messages[0].Token, strings.Repeat("x", 500<<10)))
 	p.write(`{"jsonrpc":"2.0","id":"small","method":"claim","params":{"wait":"1h","padding":"` + strings.Repeat("x", 100<<10) + `"}}`)
-	h.living.until(t, func() bool { return h.living.claiming[holder.Process] == 1 })
+	h.living.until(t, func() bool { return h.living.claiming[holder.Process] == 2 })
 }

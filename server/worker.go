@@ -316,8 +316,10 @@ func (w *workers) complete(raw json.RawMessage) (protocol.Identity, deed, error)
 		if p.Next == nil {
 			return answer{result: result}
 		}
+		next := mailbox.ClaimRequest{Max: p.Next.Max, Wait: p.Next.Wait.Std()}
+		p = protocol.CompleteParams{} // not kept while the request waits
 		var told func(bool)
-		result.Messages, told, err = w.claimFor(in, mailbox.ClaimRequest{Max: p.Next.Max, Wait: p.Next.Wait.Std()})
+		result.Messages, told, err = w.claimFor(in, next)
 		result.NextError = protocol.ErrorOf(err) // the completion stands
 		return answer{result: result, told: told}
 	}, nil
