@@ -38,6 +38,8 @@ func TestBadInput_ChangesNothing(t *testing.T) {
 		{people, "inbox.list", `{"after":"m0"}`, "is no cursor"},
 		{people, "inbox.list", `{"state":"OLD"}`, "is no state"},
 		{people, "inbox.list", `{"older":"yesterday"}`, "older must be a duration"},
+		{people, "inbox.list", `{"limit":-1}`, "limit is negative"},
+		{people, "events.list", `{"limit":-1}`, "limit is negative"},
 
 		{people, "send", `{"to":"other","at":"yesterday"}`, `"yesterday" is no time: write it as`},
 		{people, "send", `{"to":"other","at":5}`, "a time must be a string: write it as"},

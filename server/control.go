@@ -315,8 +315,11 @@ func (c *Control) reopenLogs(asking, protocol.Empty) (any, error) {
 }
 
 func (c *Control) eventsList(in asking, p protocol.EventsListParams) (any, error) {
+	if p.Limit < 0 {
+		return nil, badParam("limit is negative", "give 1 or more, or leave it out for 100")
+	}
 	limit := p.Limit
-	if limit <= 0 {
+	if limit == 0 {
 		limit = 100
 	}
 	limit = min(limit, 1000)
