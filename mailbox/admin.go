@@ -147,8 +147,9 @@ func (b *Box) drop(ctx context.Context, id ID, event protocol.EventKind, allowed
 	gone := Ref{ID: id}
 	var more bool
 	var ready []readied
+	var attempt int // that had a result which was cut; 0: none
 	err := b.store.Update(store.Essential(ctx), func(tx store.Tx) (err error) {
-		ready = nil
+		ready, attempt = nil, 0
 		rec, err := b.mustGet(tx, id)
 		if err != nil {
 			return err
@@ -167,6 +168,9 @@ func (b *Box) drop(ctx context.Context, id ID, event protocol.EventKind, allowed
 		}
 		if rec.state == New && !rec.lapsesAt.IsZero() {
 			tx.Delete(lapseKey(rec.lapsesAt, id))
+		}
+		if _, cut, err := decodeResult(id, tx.Get(idKey(spaceResult, id))); err == nil && cut {
+			attempt = rec.attempt
 		}
 		tx.Delete(rec.key())
 		tx.Delete(idKey(spaceContent, id))
@@ -192,6 +196,9 @@ func (b *Box) drop(ctx context.Context, id ID, event protocol.EventKind, allowed
 	b.stale.ends(1)
 	b.pushAll(ready)
 	b.journal.appended()
+	if attempt > 0 {
+		b.tellResultGone(id, attempt)
+	}
 	if more {
 		_, err = b.finishNow(context.WithoutCancel(ctx), gone, dropReceipts)
 	}

@@ -56,9 +56,10 @@ type Box struct {
 
 	stepped chan struct{} // the wall clock was set; holds one
 
-	hookMu    sync.RWMutex // guards the two functions below
-	onLost    func(h fence.Holder, ref Ref, reason string)
-	onOverdue func(h fence.Holder, ref Ref, why Category)
+	hookMu       sync.RWMutex // guards the three functions below
+	onLost       func(h fence.Holder, ref Ref, reason string)
+	onResultGone func(id ID, attempt int)
+	onOverdue    func(h fence.Holder, ref Ref, why Category)
 }
 
 // Open returns the mailbox of a store without its indexes: enough to send, read
@@ -100,6 +101,15 @@ func (b *Box) OnLost(fn func(h fence.Holder, ref Ref, reason string)) {
 	b.onLost = fn
 }
 
+// OnResultGone sets the function that is told, after it is durable, that a message was
+// removed whose result had been cut: the rest of it, kept elsewhere, is of no use any
+// more. attempt is the last of the message.
+func (b *Box) OnResultGone(fn func(id ID, attempt int)) {
+	b.hookMu.Lock()
+	defer b.hookMu.Unlock()
+	b.onResultGone = fn
+}
+
 // OnOverdue sets the function that is told that a claim has used up its
 // actor's timeout (why is CategoryTimeout), or that a claim's progress has stayed the
 // same for too long (CategoryNoProgress): its process is to be ended, and Leave or
@@ -108,6 +118,14 @@ func (b *Box) OnOverdue(fn func(h fence.Holder, ref Ref, why Category)) {
 	b.hookMu.Lock()
 	defer b.hookMu.Unlock()
 	b.onOverdue = fn
+}
+
+func (b *Box) tellResultGone(id ID, attempt int) {
+	b.hookMu.RLock()
+	defer b.hookMu.RUnlock()
+	if b.onResultGone != nil {
+		b.onResultGone(id, attempt)
+	}
 }
 
 func (b *Box) tellLost(h fence.Holder, ref Ref, reason string) {

@@ -199,6 +199,7 @@ func (sup *Supervisor) begin(ctx context.Context) (begun bool, err error) {
 func (sup *Supervisor) listen() {
 	sup.box.OnOverdue(sup.overdue)
 	sup.box.OnLost(sup.claimLost)
+	sup.box.OnResultGone(func(id mailbox.ID, attempt int) { sup.dropResult(sup.recovery.Workspaces().Result(id, attempt).Path) })
 }
 
 // prepare makes the folders that processes need.

@@ -3,6 +3,7 @@ package supervisor_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -105,6 +106,14 @@ func TestTask_LongResult(t *testing.T) {
 	path, _, ok := strings.Cut(string(note), "]")
 	if info, err := os.Stat(path); !ok || err != nil || info.Size() != 3000000 {
 		t.Errorf("note %q: %v", note, err)
+	}
+	// The file goes with its message, not only at the next start: leave out
+	// OnResultGone and this fails.
+	if err := w.box.Drop(t.Context(), d.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the message is gone, its result is still there: %v", err)
 	}
 }
 
