@@ -47,8 +47,12 @@ func (r records) put(slot fence.Slot, rec record) error {
 	if len(text) > recordSize {
 		return fmt.Errorf("record the process of %s: %d bytes are too many", slot, len(text))
 	}
-	// Never through a link that somebody put there.
-	f, err := os.OpenFile(r.path(slot), os.O_WRONLY|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	f, err := r.open(slot)
+	if errors.Is(err, fs.ErrNotExist) { // somebody removed the folder
+		if err = os.MkdirAll(string(r), 0o700); err == nil {
+			f, err = r.open(slot)
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("record the process of %s: %w", slot, err)
 	}
@@ -57,6 +61,11 @@ func (r records) put(slot fence.Slot, rec record) error {
 		return fmt.Errorf("record the process of %s: %w", slot, err)
 	}
 	return nil
+}
+
+// open opens the file of slot for writing, never through a link that somebody put there.
+func (r records) open(slot fence.Slot) (*os.File, error) {
+	return os.OpenFile(r.path(slot), os.O_WRONLY|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 }
 
 // drop removes the record of slot; nothing hosts it.

@@ -117,6 +117,20 @@ func TestTask_LongResult(t *testing.T) {
 	}
 }
 
+// The folder of workspaces and records is removed while the supervisor runs: it is made
+// anew by the next start, which is recorded in it. Leave out either MkdirAll and this fails.
+func TestTask_FolderIsMadeAnew(t *testing.T) {
+	w := run(t, shell("t", config.Task, `cd "$SOVEREIGN_WORKSPACE" && until [ -s ../live/t.1 ]; do :; done`))
+	for range 2 {
+		if d := w.await(w.send("t", "")); d.State != mailbox.Done {
+			t.Fatalf("%+v", d)
+		}
+		if err := os.RemoveAll(filepath.Join(w.dir, "runs")); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // D2: everything that was written before the exit is kept: stdout as the result,
 // stderr in the log.
 func TestTask_KeepsAllOutput(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
@@ -29,7 +30,13 @@ func (s *slot) makeWorkspace(c *child, who account) error {
 		return fmt.Errorf("make the workspace: %w", err)
 	}
 	c.space = ws.Path
-	if err := makeFolder(c.space, who.credential); err != nil {
+	err := makeFolder(c.space, who.credential)
+	if errors.Is(err, fs.ErrNotExist) { // somebody removed the folder of workspaces
+		if err = os.MkdirAll(filepath.Dir(c.space), 0o700); err == nil {
+			err = makeFolder(c.space, who.credential)
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("make the workspace: %w", err)
 	}
 	return nil

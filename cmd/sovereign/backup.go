@@ -92,6 +92,9 @@ func (o backupOptions) run(ctx context.Context, io streams, name string) (err er
 
 // mayBecome refuses a name that a backup may not take.
 func mayBecome(name, data string, force bool) error {
+	if name == "" {
+		return usage("write a backup", "its name is empty", "name a file")
+	}
 	folder, err := os.Stat(filepath.Dir(name))
 	if err == nil && !folder.IsDir() {
 		err = syscall.ENOTDIR

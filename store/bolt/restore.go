@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"syscall"
 
 	bbolt "go.etcd.io/bbolt"
 
@@ -48,7 +49,7 @@ func Restore(ctx context.Context, dir, from string, to Restoring, o Options) (*D
 		to.Progress = func(int64, int64) {}
 	}
 	doing := "restore " + from
-	source, err := os.Open(from)
+	source, err := os.OpenFile(from, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a FIFO is not waited for
 	if err != nil {
 		return nil, fileRefusal(doing, err)
 	}
@@ -56,6 +57,9 @@ func Restore(ctx context.Context, dir, from string, to Restoring, o Options) (*D
 	info, err := source.Stat()
 	if err != nil {
 		return nil, fileRefusal(doing, err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, refusal.New(refusal.BadRequest, doing, "it is no regular file", "name a file that `sovereign backup` has written")
 	}
 	if err := makeFolder(dir); err != nil {
 		return nil, fileRefusal("create the folder of the store, "+dir, err)

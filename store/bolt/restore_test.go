@@ -240,8 +240,19 @@ func TestRestore_RefusesAndChangesNothing(t *testing.T) {
 			}
 		})
 	}
-	if _, err := bolt.Restore(ctx, dir, filepath.Join(dir, bolt.DataFile), bolt.Restoring{}, bolt.Options{}); !refusal.Has(err, refusal.BadRequest) {
-		t.Errorf("the store's own file: got %v", err)
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// The store's own file, and what is no file: a FIFO that nobody writes, a device
+	// without end, a folder.
+	for _, from := range []string{filepath.Join(dir, bolt.DataFile), fifo, "/dev/zero", t.TempDir()} {
+		if _, err := bolt.Restore(ctx, dir, from, bolt.Restoring{}, bolt.Options{}); !refusal.Has(err, refusal.BadRequest) {
+			t.Errorf("%s: got %v", from, err)
+		}
+	}
+	if snapshot() != before {
+		t.Error("the store has changed")
 	}
 	db := open(t, dir, bolt.Options{})
 	if _, err := bolt.Restore(ctx, dir, file, bolt.Restoring{}, bolt.Options{}); !refusal.Has(err, refusal.StoreLocked) {
