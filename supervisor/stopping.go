@@ -1,9 +1,11 @@
 package supervisor
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"time"
 
+	"github.com/sovereign-run/sovereign/config"
 	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/mailbox"
 	"github.com/sovereign-run/sovereign/protocol"
@@ -120,6 +122,17 @@ func (s *slot) unspawned(d *definition, err error) {
 	s.proceed(a, err)
 }
 
+// spent says that a slot is not started again because it has ended too often, the last
+// time with trouble, nil = with success.
+func (s *slot) spent(trouble error) error {
+	last := refusal.New(refusal.Failed, "the last process ended: exit status 0", "", "see `sovereign logs "+s.name.Actor+"`")
+	if trouble != nil {
+		last = refusal.Of(trouble)
+	}
+	i := s.spec().Intensity
+	return refusal.New(last.Category, fmt.Sprintf("its intensity of %d within %s is used up; %s", i.Restarts, config.FormatDuration(i.Within), last.Message), last.Why, last.Next).Because(trouble)
+}
+
 // proceed decides what comes next, and says so.
 func (s *slot) proceed(a after, trouble error) {
 	a.wanted = s.life.want && !s.sup.failed()
@@ -136,7 +149,10 @@ func (s *slot) proceed(a after, trouble error) {
 			s.sup.noteSlot(s, protocol.EventRestarting, "in "+s.history.wait.Round(time.Millisecond).String())
 		}
 	case giveUp:
-		s.log.Error("slot failed", "err", trouble)
+		if a.spent {
+			s.history.trouble = s.spent(trouble)
+		}
+		s.log.Error("slot failed", "err", s.history.trouble)
 		s.sup.noteSlot(s, protocol.EventGaveUp, s.why())
 	case rest:
 		s.history.trouble = nil
