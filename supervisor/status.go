@@ -174,7 +174,7 @@ func (s *slot) status(v *view, now time.Time) SlotStatus {
 		st.Next = "sovereign start " + s.name.Actor
 	}
 	if (v.at == failed || v.at == backoff) && misdeclared(v.trouble) {
-		st.Next = correctIt
+		st.Next = correctIt + "; or mend what they name, then run " + st.Next
 	}
 	return st
 }

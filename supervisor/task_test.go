@@ -207,7 +207,7 @@ func TestTask_SpawnFailed(t *testing.T) {
 		t.Errorf("the good one ended as %s", d.State)
 	}
 	s := w.state("broken", "failed")
-	if !strings.Contains(s.Why, "spawn failed: ENOENT: /nowhere/at-all") || !strings.Contains(s.Next, "sovereign reload") {
+	if !strings.Contains(s.Why, "spawn failed: ENOENT: /nowhere/at-all") || !strings.Contains(s.Next, "sovereign reload") || !strings.HasSuffix(s.Next, "then run sovereign start broken") {
 		t.Errorf("status %+v", s)
 	}
 	if got := len(w.all("broken", "spawn_failed")); got != 3 {
