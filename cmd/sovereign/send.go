@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"strconv"
 	"strings"
 	"sync"
@@ -131,6 +132,10 @@ func (o sendOptions) run(ctx context.Context, io streams, args []string) error {
 		idle = sync.OnceFunc(func() { fmt.Fprintln(io.err, noSupervisor) })
 	}
 	if o.wait {
+		defer sayOnInterrupt(io.err, sent.ID)()
+		if sent.Recipient != "" && !o.json {
+			fmt.Fprintf(io.err, "%s waits: %s is %s\n", sent.ID, args[0], printable(sent.Recipient))
+		}
 		return o.await(ctx, io, at, sent.ID, idle)
 	}
 	if err := o.tell(io, args[0], sent, claim); err != nil {
@@ -330,6 +335,28 @@ func (o sendOptions) await(ctx context.Context, io streams, at place, id string,
 		return statusError{status: exitFailed}
 	}
 	return nil
+}
+
+// sayOnInterrupt tells, where Ctrl-C ends the wait for a message, which one it is, since
+// that goes on. The signal then ends this process, as it would have.
+func sayOnInterrupt(w io.Writer, id string) (stop func()) {
+	if signal.Ignored(os.Interrupt) {
+		return func() {}
+	}
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, os.Interrupt)
+	go func() {
+		if _, ok := <-caught; !ok {
+			return
+		}
+		fmt.Fprintf(w, "\n%s goes on: see `sovereign inbox show %s`, or `sovereign inbox cancel %s`\n", id, id, id)
+		signal.Reset(os.Interrupt)
+		_ = unix.Kill(os.Getpid(), unix.SIGINT)
+	}()
+	return func() {
+		signal.Stop(caught)
+		close(caught)
+	}
 }
 
 func (o sendOptions) printResult(io streams, m protocol.MessageDetail) error {
