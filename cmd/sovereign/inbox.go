@@ -29,8 +29,8 @@ func newInbox(s *shared) *cobra.Command {
 		Short: "List messages, and look after them",
 		Long: `List the messages of every actor, or of one, in the order in which they were
 sent; with --last the newest, newest first. It works whether or not a supervisor
-runs. With --follow it goes on: it shows
-each message that is sent, at once, and again whenever something happens to it.`,
+runs. With --follow it goes on: it shows each message that is sent, at once, and
+again whenever something happens to it.`,
 		Example: `  sovereign inbox
   sovereign inbox resize --state DEAD
   sovereign inbox --last 10

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sovereign-run/sovereign/mailbox"
 	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/refusal"
 )
@@ -28,7 +29,7 @@ func (s *shared) mustKnow(ctx context.Context, actor string, slot int) (status p
 }
 
 // didYouMean is err; where it says that name is no actor and another actor's name
-// is like it, it asks for that one.
+// is like it, it asks for that one, and of the id of a message it says how to see it.
 func (s *shared) didYouMean(ctx context.Context, err error, name string) error {
 	if !refusal.Has(err, refusal.UnknownActor) {
 		return err
@@ -41,11 +42,18 @@ func (s *shared) didYouMean(ctx context.Context, err error, name string) error {
 	for i, a := range status.Actors {
 		known[i] = a.Actor
 	}
-	best := closest(name, known)
-	if best == "" || slices.Contains(known, name) {
-		return err
-	}
 	r := *refusal.Of(err)
-	r.Next = "did you mean " + best + "? see `sovereign status` for the actors"
+	best := closest(name, known)
+	_, noID := mailbox.ParseID(name)
+	switch {
+	case slices.Contains(known, name):
+		return err
+	case noID == nil:
+		r.Next = "for the message of that id: sovereign inbox show " + name
+	case best == "":
+		return err
+	default:
+		r.Next = "did you mean " + best + "? see `sovereign status` for the actors"
+	}
 	return &r
 }
