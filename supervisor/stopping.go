@@ -138,10 +138,6 @@ func (s *slot) proceed(a after, trouble error) {
 	a.wanted = s.life.want && !s.sup.failed()
 	spec := s.spec()
 	e := next(spec.Mode, spec.Restart, a)
-	if e == giveUp && trouble == nil {
-		trouble = refusal.New(refusal.Failed, "the last process ended: exit status 0",
-			"a "+string(spec.Mode)+" stays until it is told to stop", "see `sovereign logs "+s.name.Actor+"`")
-	}
 	s.history.trouble = trouble
 	switch e {
 	case later:

@@ -416,17 +416,6 @@ func TestStop_DuringBackoffAndStarting(t *testing.T) {
 	}
 }
 
-// A slot that is given up says why, also where its processes said that all was well.
-func TestIntensity_SuccessThatIsGivenUpIsExplained(t *testing.T) {
-	w := run(t, shell("w", config.Worker, "exit 0", func(a *config.Actor) {
-		a.Intensity.Restarts = 1
-		a.Backoff = config.Backoff{Initial: time.Millisecond, Max: 2 * time.Millisecond, Factor: 1}
-	}))
-	if s := w.state("w", "failed"); !strings.Contains(s.Why, "exit status 0: a worker stays") || s.Next != "sovereign start w" {
-		t.Errorf("%+v", s)
-	}
-}
-
 // F1, F2, F4: a process that always ends is given up after `intensity`, whatever its
 // uptime; a start by hand forgives.
 func TestIntensity_GivesUp(t *testing.T) {
