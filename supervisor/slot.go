@@ -140,11 +140,13 @@ func (s *slot) step(e event) {
 		if next.at == stopped {
 			s.history.trouble = nil
 			s.sup.records.drop(s.name)
-			s.sup.noteSlot(s, protocol.EventStopped, "")
 		}
 	}
 	if next.at != before.at || next.want != before.want {
 		s.publish()
+	}
+	if next.at == stopped && before.at != stopped {
+		s.sup.noteSlot(s, protocol.EventStopped, "") // who waits for it finds the slot so
 	}
 	s.do(do, e, before.at)
 	s.answer()

@@ -153,9 +153,12 @@ func (s *slot) proceed(a after, trouble error) {
 			s.history.trouble = s.spent(trouble)
 		}
 		s.log.Error("slot failed", "err", s.history.trouble)
-		s.sup.noteSlot(s, protocol.EventGaveUp, s.why())
 	case rest:
 		s.history.trouble = nil
 	}
+	why := s.why()
 	s.step(e)
+	if e == giveUp {
+		s.sup.noteSlot(s, protocol.EventGaveUp, why) // who waits for it finds the slot so
+	}
 }
