@@ -156,7 +156,7 @@ func TestServe_EndsCleanly(t *testing.T) {
 	p.write(`{"jsonrpc":"2.0","id":1,"method":"claim","params":{"wait":"1h"}}`)
 	h.living.until(t, func() bool { return h.living.claiming[holder.Process] == 1 })
 	people.write(`{"jsonrpc":"2.0","id":2,"method":"events.list","params":{"after":1000,"wait":"1h"}}`)
-	want(t, h.people().ask("hello", `{}`), "")
+	want(t, people.ask("hello", `{}`), "") // both are read: nothing is left in the socket
 	h.stop()
 	if got := into[protocol.ClaimResult](t, p.read()); len(got.Messages) != 0 {
 		t.Errorf("got %+v", got)

@@ -72,7 +72,7 @@ func TestWorker_OverdueThoughItRenews(t *testing.T) {
 					a.Timeout = 1500 * time.Millisecond
 					a.Claim = config.Claim{TTL: time.Second, Renew: renew}
 					a.Retry.MaxAttempts = 2
-					a.Stop.Timeout = time.Hour // it is not asked
+					a.Stop.Timeout = 4 * time.Second // it is not asked, but at the end of the test
 				}))
 			id := w.send("w", "")
 			first := pids.pid()
