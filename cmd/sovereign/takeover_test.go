@@ -74,25 +74,33 @@ func TestSignals_HandOnTheReloadThatIsNotDone(t *testing.T) {
 	is("once both are")
 }
 
-// What is handed on is heeded there as here: SIGHUP is no stop to a service. Have take
-// note all as stops, and this fails.
-func TestSignals_TakeTheReload(t *testing.T) {
+// handedSignal is the descriptor of a pipe with a signal in it, as hand leaves it for the
+// next program; take closes it.
+func handedSignal(t *testing.T, signal syscall.Signal) uintptr {
+	t.Helper()
 	given, give, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := give.Write([]byte{byte(syscall.SIGHUP)}); err != nil {
+	defer given.Close()
+	defer give.Close()
+	if _, err := give.Write([]byte{byte(signal)}); err != nil {
 		t.Fatal(err)
 	}
-	give.Close()
-	fd, err := syscall.Dup(int(given.Fd())) // take closes it
+	fd, err := syscall.Dup(int(given.Fd()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	given.Close()
+	return uintptr(fd)
+}
+
+// What is handed on is heeded there as here: SIGHUP is no stop to a service. Have take
+// note all as stops, and this fails.
+func TestSignals_TakeTheReload(t *testing.T) {
+	given := handedSignal(t, syscall.SIGHUP)
 	i := catchSignals(true)
 	defer i.stop()
-	i.take(uintptr(fd))
+	i.take(given)
 	select {
 	case <-i.reload:
 	case s := <-i.got:
@@ -113,21 +121,8 @@ func TestTakeover_PassesBackWhatItHeardBeforeServing(t *testing.T) {
 		t.Fatal(err)
 	}
 	early.caught <- <-early.caught // it has come, and lies there
-	given, give, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := give.Write([]byte{byte(syscall.SIGINT)}); err != nil {
-		t.Fatal(err)
-	}
-	give.Close()
-	fd, err := syscall.Dup(int(given.Fd())) // take closes it
-	if err != nil {
-		t.Fatal(err)
-	}
-	given.Close()
 
-	over := &takeover{handoff: &handoff{Signals: uintptr(fd)}}
+	over := &takeover{handoff: &handoff{Signals: handedSignal(t, syscall.SIGINT)}}
 	over.hear()
 	defer over.signals.stop()
 	if _, err := over.signals.hand(); err != nil {
