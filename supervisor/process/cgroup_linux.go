@@ -280,13 +280,19 @@ func (l *leaf) gone() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// put takes a leaf back whose tree is gone. One that is gone itself is made anew when
-// it is taken again.
+// forget gives up a leaf that is gone: it is made anew when it is taken again.
+func (c *cgroups) forget(l *leaf) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.busy, l.name)
+}
+
+// put takes a leaf back whose tree is gone.
 func (c *cgroups) put(l *leaf) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.busy, l.name)
-	if len(c.idle) >= maxIdle || l.killed.Load() || l.gone() {
+	if len(c.idle) >= maxIdle || l.killed.Load() {
 		l.remove()
 		return
 	}

@@ -39,9 +39,12 @@ func (h *Host) start(ctx context.Context, s Spec) (*Process, error) {
 		if err == nil {
 			return p, nil
 		}
-		gone := l.gone()
-		h.groups.put(l)
-		if !gone || try == mostLeaves {
+		if !l.gone() {
+			h.groups.put(l)
+			return nil, err
+		}
+		h.groups.forget(l)
+		if try == mostLeaves {
 			return nil, err
 		}
 	}
