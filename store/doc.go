@@ -7,13 +7,15 @@
 //
 // What an engine promises:
 //
-//   - an Update is atomic and durable when it returns nil, and leaves nothing
+//   - an Update is atomic and durable when it returns nil (of one whose function said
+//     Asynchronous: soon after, and before all that follows it), and leaves nothing
 //     behind when its function returns an error or panics;
 //   - functions that run at the same time act as if they ran one after another,
 //     each seeing all that the ones before it wrote;
 //   - a View sees one state, which no later Update changes;
 //   - a number given by Mint, Next or Append is never given twice, whatever
-//     happened in between;
+//     happened in between (but Append's, where a crash of the machine takes what was
+//     Asynchronous);
 //   - when it cannot know whether a write is stored it says so, once and for
 //     good: the category outcome_unknown, and Failed is closed.
 //

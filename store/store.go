@@ -60,6 +60,13 @@ type Tx interface {
 	// before in that space, and returns the number. Key: space, 8 bytes
 	// big-endian.
 	Append(space byte, value []byte) uint64
+	// Asynchronous says that Update may return before what this function wrote is
+	// durable, once the end of the process can take it no more. Until it is durable, a
+	// few milliseconds later at most, a crash of the machine may take it, with all that
+	// came after it; nothing of which an Update has said that it is durable can rest on
+	// it. What Mint and Next have given is not given again. An engine need not make use
+	// of it.
+	Asynchronous()
 }
 
 // A Store is a transactional key-value store with one writer process.
@@ -67,7 +74,8 @@ type Store interface {
 	// View runs fn over one consistent state. It may run beside Updates.
 	View(ctx context.Context, fn func(Reader) error) error
 
-	// Update runs fn in a transaction and returns once its writes are durable.
+	// Update runs fn in a transaction and returns once its writes are durable (but see
+	// Tx.Asynchronous).
 	//
 	// fn may be run more than once and has no side effects; it must not keep
 	// the Tx. If fn returns an error, nothing that it wrote is stored, and

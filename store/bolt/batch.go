@@ -14,7 +14,7 @@ import (
 
 // batch is one commit in the making: the leader's own, and reused by the next. What
 // its functions write goes into the active table at once, as versions that nobody
-// else sees before the batch is durable.
+// else sees before the batch is committed.
 type batch struct {
 	snapshot
 	tx      tx
@@ -22,8 +22,10 @@ type batch struct {
 	recent  recent
 	out     written
 	changed bool
-	bytes   int // keys and values that its functions wrote
-	done    int // functions that succeeded
+	durable bool // it is to be durable when it is answered: not all that changed it is asynchronous
+	shared  bool // it had more than one call; kept for the next
+	bytes   int  // keys and values that its functions wrote
+	done    int  // functions that succeeded
 	record  []byte
 }
 
@@ -35,12 +37,16 @@ const yields = 3
 // caller has taken the lead. It returns when own is answered.
 func (db *DB) lead(own *call) {
 	// The callers that the commit before has just answered are runnable now, and
-	// many of them come back at once. Letting them run first makes commits fewer,
-	// and costs a fraction of a microsecond where nobody else is runnable.
-	for range yields {
-		runtime.Gosched()
+	// many of them come back at once. Letting them run first makes commits fewer. Where
+	// it had but one, nobody else does, and yielding would wake a thread that looks for
+	// what to run.
+	if db.batch.shared || db.group.waiting() > 1 {
+		for range yields {
+			runtime.Gosched()
+		}
 	}
 	calls := db.group.take()
+	db.batch.shared = len(calls) > 1
 	returned := false
 	defer func() {
 		if !returned {
@@ -136,7 +142,10 @@ func (db *DB) runOnce(calls []*call) error {
 			return err
 		}
 	}
-	if !b.changed {
+	switch {
+	case !b.changed && b.durable:
+		return db.sync()
+	case !b.changed:
 		return nil
 	}
 	began := time.Now()
@@ -186,7 +195,7 @@ func (b *batch) end(db *DB) {
 	b.snapshot.reset()
 	b.tx.overlay.reset()
 	b.sums.reset()
-	b.changed, b.bytes, b.done = false, 0, 0
+	b.changed, b.durable, b.bytes, b.done = false, false, 0, 0
 }
 
 // release ends the transaction that the functions read.
@@ -209,7 +218,7 @@ func rollback(tx *bbolt.Tx) (ok bool) {
 func (b *batch) runCall(db *DB, c *call) {
 	t := &b.tx
 	t.reader = reader{snapshot: &b.snapshot}
-	t.state, t.sums, t.out, t.dirty = &db.state, &b.sums, &b.out, false
+	t.state, t.sums, t.out, t.dirty, t.async = &db.state, &b.sums, &b.out, false, false
 	c.exit = true
 	defer func() {
 		if c.exit {
@@ -252,7 +261,10 @@ func (b *batch) apply(db *DB, c *call) (err error) {
 		b.out.put(w.key, w.value)
 	}
 	b.bytes += t.bytes
-	b.changed = b.changed || t.dirty || len(t.writes) > 0 || len(t.adds) > 0
+	if t.dirty || len(t.writes) > 0 || len(t.adds) > 0 {
+		b.changed = true
+		b.durable = b.durable || !t.async
+	}
 	b.done++
 	return nil
 }

@@ -20,3 +20,6 @@ func dropCache(f *os.File) error {
 	_ = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED)
 	return nil
 }
+
+// readAhead has n bytes of f from at be read from the disk, and does not wait for it.
+func readAhead(f *os.File, at, n int64) { _ = unix.Fadvise(int(f.Fd()), at, n, unix.FADV_WILLNEED) }

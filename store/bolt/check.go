@@ -8,13 +8,15 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	bbolt "go.etcd.io/bbolt"
 )
 
 // Check looks for structural damage of the store as it is now and calls fn for
 // each problem, until fn returns false. It reads every page and changes nothing.
 // Like a long View it keeps the pages of that state from being used again while
-// it runs. It returns an error only if it could not look. On a store that is open
-// for reading it also says why Open would refuse it for its age.
+// it runs. It returns an error only if it could not look, as View does of a store that has
+// failed. On a store that is open for reading it also says why Open would refuse it for its age.
 //
 // It looks at mailbox.db. What was confirmed and is in the log alone is no part of it
 // yet; the log has checksums, and is checked when it is read.
@@ -30,20 +32,30 @@ func (db *DB) Check(ctx context.Context, fn func(problem error) bool) error {
 		return nil
 	}
 	for {
+		// Of a store that has failed nothing is asked: bbolt may hold its locks for ever.
+		if err := db.failure(); err != nil {
+			return err
+		}
 		tx, err := db.bolt.Begin(false)
 		if err != nil {
 			return fmt.Errorf("check the store: %w", err)
 		}
 		f, err := db.pagesOf(uint64(tx.ID()))
-		if errors.Is(err, errOverwritten) {
-			_ = rollback(tx)
-			continue
+		if !errors.Is(err, errOverwritten) {
+			defer db.giveUp(tx)
+			if err != nil {
+				return err
+			}
+			return checkPages(ctx, f, nil, fn)
 		}
-		defer func() { _ = rollback(tx) }()
-		if err != nil {
-			return err
-		}
-		return checkPages(ctx, f, nil, fn)
+		db.giveUp(tx)
+	}
+}
+
+// giveUp ends a transaction that has only read.
+func (db *DB) giveUp(tx *bbolt.Tx) {
+	if !rollback(tx) {
+		db.giveUpBolt()
 	}
 }
 

@@ -145,13 +145,15 @@ func (db *DB) write(tx *bbolt.Tx, l *layers, to, salt uint64) (entries, bytes in
 			return 0, 0, err
 		}
 		var bucket *bbolt.Bucket
-		var last string // the bucket's last key before t
+		var deleter *bbolt.Cursor // it keeps the room for its path
+		var last string           // the bucket's last key before t
 		space := -1
 		err = t.keys.since(db.moves.stored, to, func(key, value []byte) (err error) {
 			if int(key[0]) != space || bucket == nil {
 				space, bucket, last = int(key[0]), tx.Bucket(key[:1]), ""
 				if bucket != nil {
-					k, _ := bucket.Cursor().Last()
+					deleter = bucket.Cursor()
+					k, _ := deleter.Last()
 					last = string(k)
 				}
 			}
@@ -166,7 +168,13 @@ func (db *DB) write(tx *bbolt.Tx, l *layers, to, salt uint64) (entries, bytes in
 				}
 			}
 			bucket.FillPercent = db.fill[space]
-			return putOrDelete(bucket, key, value)
+			if value != nil {
+				return bucket.Put(key, value)
+			}
+			if k, _ := deleter.Seek(key); string(k) == string(key) {
+				return deleter.Delete()
+			}
+			return nil
 		})
 		if err != nil {
 			return 0, 0, err

@@ -7,8 +7,8 @@ import (
 	"github.com/sovereign-run/sovereign/refusal"
 )
 
-// commit makes b durable and visible. After an error it has decided which of three
-// things is true, and the error says so:
+// commit makes b visible, and durable unless all of it is asynchronous. After an error
+// it has decided which of three things is true, and the error says so:
 //
 //   - disk_full: nothing of b is stored, and the store goes on;
 //   - another error that says "nothing was stored": the same, for another reason;
@@ -56,9 +56,18 @@ func (db *DB) append(b *batch, state []byte) error {
 	} else if err != nil {
 		return notStored(err)
 	}
-	err := db.commitHook(func() error { return log.Append(b.at, b.record) })
+	write := log.Append
+	if !b.durable {
+		write = log.AppendUnsynced
+	}
+	err := db.commitHook(func() error { return write(b.at, b.record) })
 	if err == nil {
 		db.stats.logged.Add(uint64(len(b.record)))
+		if b.durable {
+			db.unsynced.there = false
+		} else {
+			db.leftUnsynced()
+		}
 		return nil
 	}
 	// The rule. A record is stored if and only if it is whole, and the kernel answers

@@ -39,9 +39,10 @@ type DB struct {
 	limit    int64     // bytes that a log file holds
 	cramped  bool      // the log file in use can grow no more
 	rotation *rotation // the last checkpoint, until it is known to have succeeded
+	unsynced unsynced
 
 	layers  atomic.Pointer[layers]
-	visible atomic.Uint64 // the last batch that is durable
+	visible atomic.Uint64 // the last batch that is durable, or asynchronous and answered
 	direct  atomic.Pointer[directBatch]
 	moves   moves
 
@@ -192,7 +193,7 @@ func (db *DB) View(ctx context.Context, fn func(store.Reader) error) error {
 	}
 	defer func() {
 		if r.tx != nil {
-			_ = rollback(r.tx)
+			db.giveUp(r.tx)
 		}
 		r.reset()
 		r.err = nil

@@ -21,8 +21,9 @@
 //
 // What it keeps:
 //
-//   - An Update that returned nil is on disk. One that failed left nothing, or
-//     says outcome_unknown, and then the store says nothing else any more.
+//   - An Update that returned nil is on disk; an asynchronous one is in the log, and on
+//     disk before any other or 10 ms later. One that failed left nothing, or says
+//     outcome_unknown, and then the store says nothing else any more.
 //   - Tokens and sequence numbers do not repeat: not after a crash, nor when an
 //     older mailbox.db is put back. mailbox.mark is synced ahead of them, and a
 //     database that is older than it is refused, store_rolled_back.
@@ -44,7 +45,7 @@
 //
 // key.go draws the layout of the file, record.go that of a record of the log, open.go
 // the order in which database, log and mark are written, commit.go what a failed commit
-// means, log.go when the log turns, checkpoint.go how it is moved into the database,
+// means, asynchronous.go when what was answered unsynced is synced, log.go when the log turns, checkpoint.go how it is moved into the database,
 // replay.go how it is read after a crash, index.go and cursor.go how tables lie over the
 // database, age.go when a database is too old and what a new epoch is.
 package bolt

@@ -163,6 +163,9 @@ func TestUpdate_StopsWhenOutcomeIsUnknown(t *testing.T) {
 			if err := db.View(ctx, func(store.Reader) error { ran = true; return nil }); !refusal.Has(err, refusal.OutcomeUnknown) || ran {
 				t.Errorf("the next View: got %v, ran %v", err, ran)
 			}
+			if err := db.Check(ctx, func(error) bool { ran = true; return true }); !refusal.Has(err, refusal.OutcomeUnknown) || ran {
+				t.Errorf("the next Check: got %v, ran %v", err, ran)
+			}
 			if err := db.Close(); err != nil {
 				t.Errorf("close: %v", err)
 			}

@@ -72,6 +72,13 @@ func (c *call) wait(ctx context.Context) error {
 	}
 }
 
+// waiting returns how many calls wait.
+func (g *group) waiting() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.queue)
+}
+
 // take returns all calls that wait, without those whose callers left.
 func (g *group) take() []*call {
 	g.mu.Lock()

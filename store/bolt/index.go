@@ -100,7 +100,16 @@ func (x *index) before(key []byte, path *[maxHeight]*node) *node {
 }
 
 // seek returns the first node that is not less than key, nil if there is none.
-func (x *index) seek(key []byte) *node { return x.before(key, nil).next[0].Load() }
+func (x *index) seek(key []byte) *node { return x.before(key, nil).upTo(key) }
+
+// upTo returns the first node behind n that is not less than key, nil if there is none:
+// where n came from before, the next one, unless others were put in between since.
+func (n *node) upTo(key []byte) *node {
+	head := frontOf(key)
+	for n = n.next[0].Load(); n != nil && n.less(head, key); n = n.next[0].Load() {
+	}
+	return n
+}
 
 // below returns the last node that is less than key, which may be nil for no bound;
 // nil if there is none.

@@ -74,3 +74,36 @@ func TestIndex_ShowsTheStateAfterEachBatch(t *testing.T) {
 		}
 	})
 }
+
+// A key that a reader looks for is found though another, which it does not see, is put
+// right in front of it between the steps of the search. Take whatever follows for the key
+// in upTo and this fails: what was committed is read as if it had never been there.
+func TestIndex_FindsWhatIsThereBesideAWriter(t *testing.T) {
+	x := newIndex()
+	x.put(1, []byte("b"), []byte("is there"), nil)
+	found := x.before([]byte("b"), nil)
+	x.put(2, []byte("a"), []byte("comes meanwhile"), nil)
+	if n := found.upTo([]byte("b")); n == nil || string(n.key) != "b" {
+		t.Fatalf("looked for b, and found %+v", n)
+	}
+	// The same, as it comes: each key that is put is the last one in front of z.
+	x.put(3, []byte("z"), []byte("is there"), nil)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for n := range 20_000 {
+			x.put(4, fmt.Appendf(nil, "m%06d", n), []byte("comes meanwhile"), nil)
+		}
+	}()
+	for {
+		if v := x.get([]byte("z"), 3); v == nil {
+			t.Error("what was there is not found")
+			return
+		}
+		select {
+		case <-done:
+			return
+		default:
+		}
+	}
+}

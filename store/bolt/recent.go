@@ -1,6 +1,9 @@
 package bolt
 
-import "bytes"
+import (
+	"bytes"
+	"hash/crc32"
+)
 
 // recent is what the leader has read from mailbox.db of late, as one transaction of
 // bbolt has left it: the lease of a worker is looked at twice for each message. Tables
@@ -8,6 +11,7 @@ import "bytes"
 type recent struct {
 	tx     int // its number; what another one has left is not known
 	values map[string][]byte
+	once   [recentMost]uint32 // sums of keys that were asked for, whatever the transaction
 }
 
 const (
@@ -24,9 +28,15 @@ func (c *recent) get(tx int, key []byte) (value []byte, ok bool) {
 	return value, ok
 }
 
-// put remembers the value of a key that get did not know.
+// put remembers the value of a key that get did not know, and that was asked for before:
+// most keys are read once, to be written.
 func (c *recent) put(key, value []byte) {
 	if value == nil || len(value) > recentSmall {
+		return
+	}
+	sum := crc32.Checksum(key, castagnoli)
+	if known := &c.once[sum%recentMost]; *known != sum {
+		*known = sum
 		return
 	}
 	if c.values == nil || len(c.values) >= recentMost {

@@ -44,6 +44,10 @@ func fileRefusal(doing string, err error) error {
 	if errors.Is(err, unix.ENOTDIR) {
 		return refusal.New(refusal.BadRequest, doing, "there is a file where a folder should be", "name a folder").Because(err)
 	}
+	if p, ok := errors.AsType[*fs.PathError](err); ok && p.Op == "mkdir" && errors.Is(err, unix.EEXIST) {
+		return refusal.New(refusal.BadRequest, doing, p.Path+" is a link that leads nowhere",
+			"mount the disk that it leads to, or name a folder").Because(err)
+	}
 	return fmt.Errorf("%s: %w", doing, err)
 }
 

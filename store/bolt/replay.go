@@ -16,13 +16,14 @@ import (
 // changes nothing.
 //
 // It is refused, store_rolled_back, if the log is not the one that goes on where the
-// database ends, or one of its two files is missing, and store_corrupt if a commit in it cannot be read although it was
-// confirmed, or a whole file cannot. What can be replayed nevertheless is returned as
-// well.
+// database ends, or one of its two files is missing, and store_corrupt if a commit in it
+// cannot be read although it was confirmed, or a whole file cannot. What can be replayed
+// nevertheless is returned as well.
 //
-// The end of the log is the first record that is not whole. Only the last record can
-// be so after a crash, since each is synced before the next is written; and it was not
-// confirmed. So there must be no whole one behind it.
+// The end of the log is the first record that is not whole. After a crash only the last
+// one can be so, since each is synced before the next is written, and the asynchronous ones
+// in front of it (see store.Tx); and it was not confirmed. So there must be no whole one
+// behind it but of those.
 func replay(dir string, s state) (*table, state, error) {
 	if s.log == 0 {
 		return nil, s, nil
@@ -79,9 +80,9 @@ func replay(dir string, s state) (*table, state, error) {
 	// were known to have.
 	for i, f := range files {
 		for _, salt := range []uint64{base.log, salt} {
-			last, size := f.Last(salt)
-			if last > s.batch {
-				return t, s, corruptLog(doing, LogFiles[i], s, fmt.Errorf("commit %d is there", last))
+			beyond, size := f.Beyond(salt, s.batch)
+			if beyond != 0 {
+				return t, s, corruptLog(doing, LogFiles[i], s, fmt.Errorf("commit %d is there", beyond))
 			}
 			if size > uint64(len(f)) {
 				return t, s, corruptLog(doing, LogFiles[i], s, fmt.Errorf("it is cut off, and has %d of %d bytes", len(f), size))

@@ -11,9 +11,6 @@ import (
 	"github.com/sovereign-run/sovereign/refusal"
 )
 
-// ReserveFile is room on the disk that is kept for essential updates.
-const ReserveFile = "mailbox.reserve"
-
 // The reserve is a share of the disk, within bounds: it holds a few of the
 // largest updates (store.MaxBytes), and some thousand ordinary ones.
 const (

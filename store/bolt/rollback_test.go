@@ -96,6 +96,14 @@ func TestOpen_RefusesRollback(t *testing.T) {
 				if r == nil || r.Category != refusal.StoreRolledBack || !strings.Contains(r.Next, "--accept-rollback") {
 					t.Fatalf("got %v", err)
 				}
+				if name != "database lost" {
+					continue
+				}
+				// Who only reads is told the same: have it look for the file alone, and
+				// it says that no such file is there.
+				if _, err := bolt.Open(dir, bolt.Options{ReadOnly: true}); !refusal.Has(err, refusal.StoreRolledBack) {
+					t.Fatalf("for reading: got %v", err)
+				}
 			}
 			db = open(t, dir, bolt.Options{AcceptRollback: true})
 			if db.Epoch() == 0 {

@@ -52,7 +52,7 @@ func (d *distribution) read(bounds *[12]float64) Distribution {
 
 // Stats are counts since Open, and sizes now.
 type Stats struct {
-	Commits      uint64 // each of them one sync, or two if it was too large for the log
+	Commits      uint64 // each one sync, none where all of it is asynchronous, more if it was too large for the log
 	Functions    uint64 // functions stored; divided by Commits, how many share one
 	Bytes        uint64 // keys and values that functions wrote
 	LogBytes     uint64 // written to the log
@@ -62,7 +62,7 @@ type Stats struct {
 	PageSize     int    // bytes
 	FileSize     int64  // bytes of mailbox.db
 
-	CommitTimes Distribution // seconds until a commit was durable, without the wait for its turn
+	CommitTimes Distribution // seconds until a commit could be answered, without the wait for its turn
 	CommitSizes Distribution // functions in a commit
 }
 

@@ -106,7 +106,7 @@ func inTime(t *testing.T, dir string, o bolt.Options) (db *bolt.DB, err error) {
 	select {
 	case <-done:
 		return db, err
-	case <-time.After(time.Minute):
+	case <-time.After(patience):
 		t.Fatal("it waits")
 		return nil, nil
 	}

@@ -100,9 +100,13 @@ type tx struct {
 	sums  *sums  // the batch's counters
 	out   *written
 	dirty bool // a number was given, so that the batch must be committed
+	async bool // it need not be durable when it is answered
 }
 
 var _ store.Tx = (*tx)(nil)
+
+// Asynchronous implements store.Tx.
+func (t *tx) Asynchronous() { t.async = true }
 
 func (t *tx) charge(bytes int) bool {
 	t.ops++

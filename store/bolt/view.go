@@ -17,6 +17,7 @@ type snapshot struct {
 	layers   *layers
 	at       uint64 // the batch
 	buckets  [256]*bbolt.Bucket
+	cursors  [256]*bbolt.Cursor // for single keys, made when one is read
 	known    [256]bool
 	touched  []byte  // the spaces set in known, so that reset costs what was used
 	recent   *recent // the leader's, nil for others
@@ -25,7 +26,7 @@ type snapshot struct {
 
 func (s *snapshot) reset() {
 	for _, b := range s.touched {
-		s.buckets[b], s.known[b] = nil, false
+		s.buckets[b], s.cursors[b], s.known[b] = nil, nil, false
 	}
 	s.touched = s.touched[:0]
 	s.tx, s.counters, s.layers, s.at = nil, nil, nil, 0
@@ -77,6 +78,16 @@ func (s *snapshot) bucket(space byte) *bbolt.Bucket {
 		s.buckets[space] = s.tx.Bucket([]byte{space})
 	}
 	return s.buckets[space]
+}
+
+// cursor returns a cursor for single keys of space, nil if there is no bucket. It keeps
+// the room for its path, which Bucket.Get takes anew each time.
+func (s *snapshot) cursor(space byte) *bbolt.Cursor {
+	b := s.bucket(space)
+	if b != nil && s.cursors[space] == nil {
+		s.cursors[space] = b.Cursor()
+	}
+	return s.cursors[space]
 }
 
 // written returns what the tables say about key; false if they do not.
@@ -150,11 +161,14 @@ func (r *reader) get(key []byte) []byte {
 // stored returns what mailbox.db holds under key.
 func (r *reader) stored(key []byte) []byte {
 	defer r.guard()
-	b := r.bucket(key[0])
-	if b == nil {
+	c := r.cursor(key[0])
+	if c == nil {
 		return nil
 	}
-	return b.Get(key)
+	if k, v := c.Seek(key); bytes.Equal(k, key) {
+		return v
+	}
+	return nil
 }
 
 func (r *reader) Sum(counter []byte) int64 {

@@ -80,6 +80,25 @@ type tree struct {
 	name      []byte
 	top       bool
 	leafDepth int // of the first leaf; -1 before
+	levels    []level
+}
+
+// A level is the room for one page at a depth, and its entries. Those of the page at
+// that depth before are not looked at any more, unless leaves are visited.
+type level struct {
+	data []byte
+	list []element
+}
+
+// level returns the room at depth.
+func (t *tree) level(depth int) *level {
+	if t.full {
+		return new(level)
+	}
+	for len(t.levels) <= depth {
+		t.levels = append(t.levels, level{})
+	}
+	return &t.levels[depth]
 }
 
 // page checks the page id and all below it, whose keys are in [lo, hi). nil
@@ -96,7 +115,8 @@ func (t *tree) page(id uint64, depth int, lo, hi []byte) {
 		t.problem("page %d lies more than %d levels deep", id, maxDepth)
 		return
 	}
-	p, err := t.pageFile.page(id)
+	room := t.level(depth)
+	p, err := t.pageFile.page(id, room.data)
 	if err != nil {
 		t.problem("%w", err)
 		return
@@ -104,11 +124,12 @@ func (t *tree) page(id uint64, depth int, lo, hi []byte) {
 	if !t.claim(p) {
 		return
 	}
-	list, err := p.elements()
+	list, err := p.elements(room.list)
 	if err != nil {
 		t.problem("%w", err)
 		return
 	}
+	room.data, room.list = p.data, list // room is another one by the time that a child is looked at
 	for i, e := range list {
 		if lo != nil && bytes.Compare(e.key, lo) < 0 || hi != nil && bytes.Compare(e.key, hi) >= 0 {
 			t.problem("page %d, entry %d: it lies outside of its branch", p.id, i)
@@ -122,6 +143,7 @@ func (t *tree) page(id uint64, depth int, lo, hi []byte) {
 		t.leaf(list)
 		return
 	}
+	told := false
 	for i, e := range list {
 		// All leaves lie at one depth. Where only branches are asked for, those
 		// below the first leaf's level are leaves and need not be read.
@@ -132,6 +154,10 @@ func (t *tree) page(id uint64, depth int, lo, hi []byte) {
 				t.claim(page{id: e.child})
 			}
 			continue
+		}
+		if !told && !t.full && t.leafDepth >= 0 {
+			t.willRead(list[i:]) // branches, or the leaves would be at this depth
+			told = true
 		}
 		next := hi
 		if i+1 < len(list) {
@@ -172,7 +198,7 @@ func (t *tree) inner(e element) {
 		return
 	}
 	p := parseHeader(inline)
-	list, err := p.elements()
+	list, err := p.elements(nil)
 	if err != nil || p.flags != pageLeaf {
 		t.problem("bucket %q: its inline page is damaged: %v", e.key, err)
 		return

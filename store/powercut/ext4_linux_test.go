@@ -20,10 +20,10 @@ import (
 
 // confirmed is what a process says once a step is done.
 type confirmed struct {
-	Model   model
-	Content string
-	Given   numbers
-	Mark    [32]byte // of the content of mailbox.mark
+	Model    model
+	Contents []string
+	Given    numbers
+	Mark     [32]byte // of the content of mailbox.mark
 }
 
 // P2.4, P7: a journaling file system loses its power right after a step was
@@ -62,7 +62,7 @@ func TestPowerCut_OnExt4(t *testing.T) {
 			err = fmt.Errorf("the mark is not the one that was confirmed")
 		}
 		if err == nil {
-			err = check(filepath.Join(dir, folder), expectation{base: said.Model, hashes: []string{said.Content}, given: said.Given})
+			err = check(filepath.Join(dir, folder), expectation{base: said.Model, hashes: said.Contents, given: said.Given})
 		}
 		if err != nil {
 			t.Errorf("the power goes after %q: %v", steps[n].name, err)
@@ -136,7 +136,7 @@ func playUntil(args []string) error {
 	if err != nil {
 		return err
 	}
-	b, err := json.Marshal(confirmed{w.model, w.store.last, w.store.given, sha256.Sum256(mark)})
+	b, err := json.Marshal(confirmed{w.model, w.store.sure, w.store.given, sha256.Sum256(mark)})
 	if err != nil {
 		return err
 	}

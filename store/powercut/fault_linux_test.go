@@ -167,7 +167,7 @@ func failSync(disk, dir string, n int, how string, models []model) (fired bool, 
 			select {
 			case <-w.h.DB.Failed():
 				err = w.h.Box.Record(ctx, mailbox.Event{Kind: "any"})
-			case <-time.After(time.Minute):
+			case <-time.After(10 * time.Minute):
 			}
 		}
 		switch {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -229,13 +230,16 @@ func moments(t *testing.T, log []lazyfs.Op, first expectation) []moment {
 		if op.Kind != lazyfs.Note {
 			what = ""
 		}
-		// next is the text of the next note of a kind, before one of until.
-		next := func(kind, until string) (string, bool) {
+		// next is the text of the next note of a kind, or another one, before one of until.
+		next := func(kind, other, until string) (string, bool) {
 			for _, op := range log[i+1:] {
 				if op.Kind != lazyfs.Note {
 					continue
 				}
 				if s, ok := strings.CutPrefix(op.Name, kind+" "); ok {
+					return s, true
+				}
+				if s, ok := strings.CutPrefix(op.Name, other+" "); ok {
 					return s, true
 				}
 				if strings.HasPrefix(op.Name, until+" ") {
@@ -250,7 +254,7 @@ func moments(t *testing.T, log []lazyfs.Op, first expectation) []moment {
 			number, _, _ := strings.Cut(s, " ")
 			now.step, _ = strconv.Atoi(number)
 			now.mixed = kind == "several"
-			if s, ok := next("end", "step"); ok {
+			if s, ok := next("end", "end", "step"); ok {
 				now.target = parse(s)
 			}
 		case "acked":
@@ -258,9 +262,9 @@ func moments(t *testing.T, log []lazyfs.Op, first expectation) []moment {
 		case "end":
 			now.base, now.target, now.mixed = parse(rest), nil, false
 		case "begin":
-			if s, ok := next("done", "begin"); ok {
+			if s, ok := next("done", "unsynced", "begin"); ok {
 				hash, _, _ := strings.Cut(s, " ")
-				now.hashes = append(now.hashes[:1:1], hash)
+				now.hashes = append(slices.Clip(now.hashes), hash)
 			} else {
 				now.hashes = nil
 			}
@@ -268,12 +272,14 @@ func moments(t *testing.T, log []lazyfs.Op, first expectation) []moment {
 			now.hashes = nil
 		case "open":
 			now.hashes = []string{rest}
-		case "done":
+		case "done", "unsynced":
 			var hash string
 			if _, err := fmt.Sscan(rest, &hash, &now.given.Token, &now.given.Sequence); err != nil {
 				t.Fatal(err)
 			}
-			now.hashes = []string{hash}
+			if what == "done" { // else a cut may take it, and the unsynced ones before it (P3.12)
+				now.hashes = []string{hash}
+			}
 		}
 		all = append(all, now)
 	}

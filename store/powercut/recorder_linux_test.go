@@ -18,9 +18,10 @@ type recorder struct {
 	store.Store
 	mu    sync.Mutex // guards all below, and the order of transactions
 	free  bool
-	blind bool    // it only passes on
-	last  string  // what the store held after the last transaction
-	given numbers // the greatest that were given by a transaction that is stored
+	blind bool     // it only passes on
+	last  string   // what the store held after the last transaction
+	sure  []string // what it may hold after a cut: after the last one that is durable, or after one of the asynchronous ones since
+	given numbers  // the greatest that were given by a transaction that is stored
 	wrong error
 
 	note func(format string, args ...any)
@@ -40,6 +41,7 @@ func (r *recorder) wrap(st store.Store) store.Store {
 		return st
 	}
 	r.last = contentOf(st)
+	r.sure = []string{r.last}
 	r.note("open %s", r.last)
 	return r
 }
@@ -52,23 +54,39 @@ func (r *recorder) Update(ctx context.Context, fn func(store.Tx) error) error {
 	}
 	defer r.mu.Unlock()
 	var given numbers
+	asynchronous := false
 	r.note("begin")
 	err := r.Store.Update(ctx, func(tx store.Tx) error {
-		given = r.given
-		return fn(&minter{tx, &given})
+		given, asynchronous = r.given, false
+		return fn(&minter{tx, &given, &asynchronous})
 	})
 	if err != nil {
 		if !refusal.Has(err, refusal.OutcomeUnknown) {
 			if now := contentOf(r.Store); now != r.last {
 				r.wrong = fmt.Errorf("an update that failed has changed the store: %w", err)
 			}
-			r.note("done %s %d %d", r.last, r.given.Token, r.given.Sequence)
+			r.stored("unsynced", r.last)
 		}
 		return err
 	}
-	r.last, r.given = contentOf(r.Store), given
-	r.note("done %s %d %d", r.last, given.Token, given.Sequence)
+	now := contentOf(r.Store)
+	r.given = given
+	if asynchronous || now == r.last { // what changes nothing is not synced
+		r.stored("unsynced", now)
+	} else {
+		r.stored("done", now)
+	}
 	return nil
+}
+
+// stored notes what the store holds now: "done" is durable, "unsynced" not yet.
+func (r *recorder) stored(how, content string) {
+	r.last = content
+	if how == "done" {
+		r.sure = nil
+	}
+	r.sure = append(r.sure, content)
+	r.note("%s %s %d %d", how, content, r.given.Token, r.given.Sequence)
 }
 
 // loosen lets transactions run together, unobserved, until tighten.
@@ -86,14 +104,19 @@ func (r *recorder) tighten() {
 	if r.blind {
 		return
 	}
-	r.last = contentOf(r.Store)
-	r.note("done %s %d %d", r.last, r.given.Token, r.given.Sequence)
+	r.stored("done", contentOf(r.Store))
 }
 
-// minter notes the numbers that are given.
+// minter notes the numbers that are given, and whether the transaction is asynchronous.
 type minter struct {
 	store.Tx
-	given *numbers
+	given        *numbers
+	asynchronous *bool
+}
+
+func (m *minter) Asynchronous() {
+	m.Tx.Asynchronous()
+	*m.asynchronous = true
 }
 
 func (m *minter) Mint(resource string) uint64 {

@@ -89,8 +89,7 @@ var restore = do("restore", func(ctx context.Context, w *world) error {
 	if w.old != nil {
 		w.model = w.old
 	}
-	w.store.last = contentOf(db)
-	w.store.note("done %s %d %d", w.store.last, w.store.given.Token, w.store.given.Sequence)
+	w.store.stored("done", contentOf(db))
 	return db.Close()
 })
 

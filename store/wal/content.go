@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -96,23 +97,37 @@ func (c Content) Records(salt uint64, fn func(number uint64, payload []byte) err
 	return nil
 }
 
-// Last returns the greatest number of a record of that salt, wherever in the file it
-// lies, 0 if there is none; if it is greater than the last of Records, one before it
-// is damaged. And it returns how many bytes the file had by what these records say: if
-// it has fewer, it was cut off, since no crash takes them. It is 0 for a log of an older
-// build, which does not say it.
-func (c Content) Last(salt uint64) (last, size uint64) {
+// Beyond returns the greatest number of a record of that salt, wherever in the file it
+// lies, that shows that something durable is missing between the record end, the last of
+// Records, and itself; 0 if there is none. One that was appended while others before it
+// were not durable shows that only if those are behind end as well. And it returns how many
+// bytes the file had by what its records say: if it has fewer, it was cut off, since no
+// crash takes them. It is 0 for a log of an older build, which does not say it.
+func (c Content) Beyond(salt, end uint64) (beyond, size uint64) {
 	header := c.header(salt)
-	for at := 0; at+header <= len(c); at += align {
-		if binary.BigEndian.Uint64(c[at+8:]) != salt {
+	word := binary.BigEndian.AppendUint64(nil, salt)
+	for from := 8; from < len(c); {
+		found := bytes.Index(c[from:], word)
+		if found < 0 {
+			break
+		}
+		at := from + found - 8
+		from += found + 1
+		if at%align != 0 || at+header > len(c) {
 			continue
 		}
-		if _, number, ok := parse(c[at:], salt, header); ok {
-			last = max(last, number)
-			if header == HeaderLen {
-				size = max(size, binary.BigEndian.Uint64(c[at+24:]))
-			}
+		_, number, ok := parse(c[at:], salt, header)
+		if !ok {
+			continue
+		}
+		unsynced := uint64(0)
+		if header == HeaderLen {
+			unsynced = uint64(binary.BigEndian.Uint32(c[at+24:]))
+			size = max(size, uint64(binary.BigEndian.Uint32(c[at+28:])))
+		}
+		if number > end && (unsynced == 0 || number > end+1+unsynced) {
+			beyond = max(beyond, number)
 		}
 	}
-	return last, size
+	return beyond, size
 }

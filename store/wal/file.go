@@ -16,7 +16,8 @@ import (
 //	     4      4  length of the record, header included
 //	     8      8  salt
 //	    16      8  number
-//	    24      8  bytes that the file was known to have
+//	    24      4  records before it, in this file, that were not known to be durable
+//	    28      4  bytes that the file was known to have
 const HeaderLen = 32
 
 // olderHeaderLen is what logs of older builds have in place of HeaderLen: their records
@@ -33,12 +34,13 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // A File is a log that is open for appending. It is used by one goroutine at a time.
 type File struct {
-	f     *os.File
-	salt  uint64
-	at    int64 // where the next record begins
-	tried int64 // where the last Append put its record, or was to
-	ready int64 // bytes that were written once, and need no room on the disk
-	sized int64 // bytes that the file keeps through a power cut: those of the last Sync
+	f        *os.File
+	salt     uint64
+	at       int64 // where the next record begins
+	tried    int64 // where the last Append put its record, or was to
+	ready    int64 // bytes that were written once, and need no room on the disk
+	sized    int64 // bytes that the file keeps through a power cut: those of the last Sync
+	unsynced int   // records behind the last Sync
 }
 
 // Open makes a log of the file f, which is open for reading and writing and belongs
@@ -55,8 +57,8 @@ func Open(f *os.File) (*File, error) {
 // with a head (see Append). All that was in the file counts no more, once this or
 // something behind it is synced; it is not synced on return.
 func (l *File) Begin(salt, number uint64, head []byte) error {
-	l.salt, l.at, l.tried = salt, 0, 0
-	seal(head, salt, number, l.sized)
+	l.salt, l.at, l.tried, l.unsynced = salt, 0, 0, 0
+	seal(head, salt, number, 0, l.sized)
 	if err := l.MakeReady(int64(len(head))); err != nil {
 		return err
 	}
@@ -78,15 +80,11 @@ func (l *File) Begun() (bool, error) {
 }
 
 // Append writes a record, whose first HeaderLen bytes it fills in, behind the last
-// one, and syncs it: after nil it is durable. After an error nothing is appended,
-// unless Holds says that the record is there. A later Append writes in its place.
+// one, and syncs it: after nil it is durable, with all before it. After an error nothing
+// is appended, unless Holds says that the record is there. A later Append writes in its
+// place.
 func (l *File) Append(number uint64, record []byte) error {
-	seal(record, l.salt, number, l.sized)
-	l.tried = l.at
-	if err := l.MakeReady(int64(len(record))); err != nil {
-		return err
-	}
-	if _, err := l.f.WriteAt(record, l.at); err != nil {
+	if err := l.put(number, record); err != nil {
 		return err
 	}
 	if err := l.Sync(); err != nil {
@@ -94,6 +92,29 @@ func (l *File) Append(number uint64, record []byte) error {
 	}
 	l.at = aligned(l.at + int64(len(record)))
 	return nil
+}
+
+// AppendUnsynced is Append without the sync: the record is durable with the next Append or
+// Sync, and until then a power cut takes it, or any part of it. The end of the process
+// does not.
+func (l *File) AppendUnsynced(number uint64, record []byte) error {
+	if err := l.put(number, record); err != nil {
+		return err
+	}
+	l.at = aligned(l.at + int64(len(record)))
+	l.unsynced++
+	return nil
+}
+
+// put writes a record behind the last one.
+func (l *File) put(number uint64, record []byte) error {
+	seal(record, l.salt, number, l.unsynced, l.sized)
+	l.tried = l.at
+	if err := l.MakeReady(int64(len(record))); err != nil {
+		return err
+	}
+	_, err := l.f.WriteAt(record, l.at)
+	return err
 }
 
 // Holds reports whether the record number can be read where the last Append, which
@@ -130,12 +151,12 @@ func (l *File) Sync() error {
 	if err := datasync(l.f); err != nil {
 		return err
 	}
-	l.sized = l.ready
+	l.sized, l.unsynced = l.ready, 0
 	return nil
 }
 
 // Settle syncs the file unless it is known to keep its length, so that all records
-// from now on say how long it is (see Content.Last).
+// from now on say how long it is (see Content.Beyond).
 func (l *File) Settle() error {
 	if l.sized == l.ready {
 		return nil
@@ -187,12 +208,13 @@ func (l *File) Close() error {
 func aligned(n int64) int64 { return (n + align - 1) / align * align }
 
 // seal fills in the header of record, for a file of which size bytes are known to be
-// there.
-func seal(record []byte, salt, number uint64, size int64) {
+// there, behind so many unsynced records.
+func seal(record []byte, salt, number uint64, unsynced int, size int64) {
 	binary.BigEndian.PutUint32(record[4:], uint32(len(record)))
 	binary.BigEndian.PutUint64(record[8:], salt)
 	binary.BigEndian.PutUint64(record[16:], number)
-	binary.BigEndian.PutUint64(record[24:], uint64(size))
+	binary.BigEndian.PutUint32(record[24:], uint32(unsynced))
+	binary.BigEndian.PutUint32(record[28:], uint32(size))
 	binary.BigEndian.PutUint32(record, crc32.Checksum(record[4:], castagnoli))
 }
 

@@ -2,6 +2,7 @@ package wal_test
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -82,8 +83,8 @@ func TestFile_ReadsBackWhatWasAppended(t *testing.T) {
 			}
 		}
 		check(len(want))
-		if got, size := content.Last(salt); got != 100*salt+uint64(len(want)) || size > uint64(len(content)) {
-			t.Fatalf("last: got %d, of %d bytes", got, size)
+		if got, size := content.Beyond(salt, 100*salt+uint64(len(want))); got != 0 || size > uint64(len(content)) {
+			t.Fatalf("beyond the last: got %d, of %d bytes", got, size)
 		}
 		if len(want) == 0 {
 			return
@@ -100,11 +101,64 @@ func TestFile_ReadsBackWhatWasAppended(t *testing.T) {
 		offset += rapid.IntRange(0, wal.HeaderLen+len(want[at])-1).Draw(t, "byte")
 		content[offset] ^= 1 << rapid.IntRange(0, 7).Draw(t, "bit")
 		check(at)
-		last, _ := content.Last(salt)
-		if behind := 100*salt + uint64(len(want)); at+1 < len(want) && last != behind {
-			t.Fatalf("damage before the last record: last is %d, want %d", last, behind)
-		} else if at+1 == len(want) && last != behind-1 {
-			t.Fatalf("damage of the last record: last is %d, want %d", last, behind-1)
+		beyond, _ := content.Beyond(salt, 100*salt+uint64(at))
+		if last := 100*salt + uint64(len(want)); at+1 < len(want) && beyond != last {
+			t.Fatalf("damage before the last record: %d is beyond, want %d", beyond, last)
+		} else if at+1 == len(want) && beyond != 0 {
+			t.Fatalf("damage of the last record: %d is beyond", beyond)
+		}
+	})
+}
+
+// A power cut may take any of the records that were appended since the last sync: what is
+// whole behind one of these is no damage, and behind any other one it is.
+func TestContent_TellsWhatACutTookFromDamage(t *testing.T) {
+	dir := t.TempDir()
+	rapid.Check(t, func(t *rapid.T) {
+		name := filepath.Join(dir, "log")
+		_ = os.Remove(name)
+		f := open(t, name)
+		defer f.Close()
+		if err := errors.Join(f.Begin(7, 100, record(nil)), f.Sync()); err != nil {
+			t.Fatal(err)
+		}
+		// How many of the records before each are durable when it is appended.
+		var durable []int
+		var starts []int64
+		synced := 0
+		for i := range rapid.IntRange(1, 8).Draw(t, "records") {
+			durable, starts = append(durable, synced), append(starts, f.Len())
+			r := record(make([]byte, rapid.IntRange(0, 60).Draw(t, "size")))
+			write := f.Append
+			if rapid.Bool().Draw(t, "unsynced") {
+				write = f.AppendUnsynced
+			} else {
+				synced = i + 1
+			}
+			if err := write(101+uint64(i), r); err != nil {
+				t.Fatal(err)
+			}
+			if rapid.IntRange(0, 3).Draw(t, "sync") == 0 {
+				if err := f.Sync(); err != nil {
+					t.Fatal(err)
+				}
+				synced = i + 1
+			}
+		}
+		content, err := load(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		gone := rapid.IntRange(0, len(starts)-1).Draw(t, "gone")
+		content[starts[gone]+20] ^= 1
+		want := uint64(0)
+		for i := gone + 1; i < len(starts); i++ {
+			if durable[i] > gone {
+				want = 101 + uint64(i)
+			}
+		}
+		if got, _ := content.Beyond(7, 100+uint64(gone)); got != want {
+			t.Fatalf("without %d: %d is beyond, want %d", 101+gone, got, want)
 		}
 	})
 }
@@ -176,7 +230,7 @@ func FuzzContent(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, salt uint64) {
 		n := 0
 		_ = wal.Content(b).Records(salt, func(uint64, []byte) error { n++; return nil })
-		wal.Content(b).Last(salt)
+		wal.Content(b).Beyond(salt, 0)
 		if _, _, ok := wal.Content(b).Head(salt); !ok && n > 0 {
 			t.Error("records without a head")
 		}
