@@ -29,7 +29,7 @@ func (w *walk) order(actors []declared, all []settings) {
 				continue
 			}
 			judged[item] = true
-			if meant := closest(name, known); meant != "" {
+			if meant := Closest(name, known); meant != "" {
 				w.report(item, "after names the unknown actor %s, did you mean %q?", short(name), meant)
 				continue
 			}

@@ -50,6 +50,7 @@ type Actor struct {
 	Inbox           Inbox
 	Retention       Retention
 	Reclaim         Reclaim // workspace.reclaim
+	ResultMax       int64   // result.max_size, bytes; 0 = without bound
 	Log             Log
 }
 

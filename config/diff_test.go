@@ -115,7 +115,7 @@ func applies(mode config.Mode, path string) bool {
 		return mode == config.Worker
 	case "Timeout", "ProgressTimeout", "Retry", "OnWorkerLost", "Inbox":
 		return mode != config.Daemon
-	case "Reclaim":
+	case "Reclaim", "ResultMax":
 		return mode == config.Task
 	case "Retention":
 		return mode != config.Daemon || strings.HasSuffix(path, ".Events")

@@ -37,6 +37,7 @@ actors:
     inbox: {limit: 10, max_body: 4KiB}
     retention: {done: 1h, dead: 40d, events: 1d, done_count: 7, dead_count: 8, events_count: 9}
     workspace: {reclaim: on_success}
+    result: {max_size: 2GiB}
     log: {file: false, max_size: 1GiB, keep: 0}
 `
 
@@ -60,6 +61,7 @@ actors:
     inbox: {limit: 100000, max_body: 1MiB}
     retention: {done: 24h, dead: 30d, events: 7d, done_count: 100000, dead_count: 100000, events_count: 1000000}
     workspace: {reclaim: always}
+    result: {max_size: 1GiB}
     log: {file: true, max_size: 10MiB, keep: 3}
   w:
     command: x

@@ -39,11 +39,8 @@ func Source(f *File) map[string]any {
 	return map[string]any{"version": 1, "data": f.Data, "actors": actors}
 }
 
-// Closest and Slips are what did-you-mean goes by.
-var (
-	Closest = closest
-	Slips   = slips
-)
+// Slips is what did-you-mean goes by.
+var Slips = slips
 
 // AllStandards computes every built-in default; it panics where one is no
 // value of its own key.

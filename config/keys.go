@@ -270,6 +270,13 @@ var messageKeys = []*key{
 				field:   in(func(a *Actor) *Reclaim { return &a.Reclaim }),
 				meaning: "When it is removed: always, on_success (kept when the attempt failed) or never."},
 		}},
+	{name: "result", live: true, modes: []Mode{Task},
+		meaning: "What a task writes to its stdout.",
+		keys: []*key{
+			{name: "max_size", def: "1GiB", kind: size{max: math.MaxInt64},
+				field:   in(func(a *Actor) *int64 { return &a.ResultMax }),
+				meaning: "The most that it may write; with more the child is killed and the attempt failed, as result_too_large. Beyond 1 MiB a result is kept in a file."},
+		}},
 }
 
 // outputKeys say what becomes of a child's output.

@@ -222,7 +222,7 @@ func (k choice[T]) parse(text string, _ bool) (any, error) {
 	}
 	meant := k.meant[strings.ToLower(text)]
 	if meant == "" {
-		meant = closest(text, k.texts())
+		meant = Closest(text, k.texts())
 	}
 	if meant != "" {
 		return nil, fmt.Errorf("is unknown, did you mean %s?", meant)

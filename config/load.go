@@ -51,14 +51,17 @@ func Parse(path string, text []byte) (*File, error) {
 // It does not wait on a pipe or a device.
 func read(path string) (text []byte, wrong string) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, "read: " + reason(err) + ", allowed: a file that can be read"
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, "there is no such file"
+	case err != nil:
+		return nil, "it cannot be read: " + reason(err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	switch {
 	case err != nil:
-		return nil, "read: " + reason(err)
+		return nil, "it cannot be read: " + reason(err)
 	case info.IsDir():
 		return nil, "it is a directory, allowed: a file"
 	case !info.Mode().IsRegular():
@@ -67,7 +70,7 @@ func read(path string) (text []byte, wrong string) {
 	// One byte beyond the most tells a file that is too large.
 	text, err = io.ReadAll(io.LimitReader(f, maxText+1))
 	if err != nil {
-		return nil, "read: " + reason(err)
+		return nil, "it cannot be read: " + reason(err)
 	}
 	return text, ""
 }

@@ -36,16 +36,16 @@ func TestLoad_RefusesWhatIsNoReadableFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		"nowhere":   "nowhere: read: no such file or directory, allowed: a file that can be read",
+		"nowhere":   "nowhere: there is no such file",
 		"folder":    "folder: it is a directory, allowed: a file",
-		"folder/x":  "folder/x: read: no such file or directory, allowed: a file that can be read",
-		"empty/x":   "empty/x: read: not a directory, allowed: a file that can be read",
+		"folder/x":  "folder/x: there is no such file",
+		"empty/x":   "empty/x: it cannot be read: not a directory",
 		"pipe":      "pipe: it is a pipe, socket or device, allowed: a regular file",
 		"/dev/zero": "/dev/zero: it is a pipe, socket or device, allowed: a regular file",
 		"large":     "large: the file is too large, allowed: at most 1MiB",
 		"empty":     "empty:1:1: the file is empty, allowed: a mapping with at least one actor under actors",
-		"":          ": read: no such file or directory, allowed: a file that can be read",
-		"secret":    "secret: read: permission denied, allowed: a file that can be read",
+		"":          ": there is no such file",
+		"secret":    "secret: it cannot be read: permission denied",
 	} {
 		if path == "secret" && os.Getuid() == 0 {
 			continue // root reads everything

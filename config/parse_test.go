@@ -273,7 +273,7 @@ func TestParse_FillsDefaultsByMode(t *testing.T) {
 	worker.Retention.DoneCount, worker.Retention.DeadCount = 100_000, 100_000
 	task := worker
 	task.Name, task.Mode, task.Ready, task.Restart = "t", config.Task, nil, ""
-	task.Reclaim = config.ReclaimAlways
+	task.Reclaim, task.ResultMax = config.ReclaimAlways, 1<<30
 	for _, want := range []config.Actor{base, worker, task} {
 		if got := actor(t, f, want.Name); !reflect.DeepEqual(got, want) {
 			t.Errorf("got  %+v\nwant %+v", got, want)
@@ -308,6 +308,7 @@ func TestParse_ReadsEveryKey(t *testing.T) {
 		Inbox:        config.Inbox{Limit: 10, MaxBody: 4 << 10},
 		Retention:    config.Retention{Done: time.Hour, Dead: 40 * 24 * time.Hour, Events: 24 * time.Hour, DoneCount: 7, DeadCount: 8, EventsCount: 9},
 		Reclaim:      config.ReclaimOnSuccess,
+		ResultMax:    2 << 30,
 		Log:          config.Log{MaxSize: 1 << 30},
 	}
 	if got := actor(t, f, "resize"); !reflect.DeepEqual(got, want) {

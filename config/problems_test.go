@@ -207,7 +207,7 @@ actors: {a: {command: x}}
 		text: `defaults: []
 actors: {a: {command: x}}
 `,
-		want: `actors.yaml:1:11: defaults is a list, allowed: a mapping of command, mode, replicas, cwd, env, env_file, user, group, umask, limits, restart, backoff, intensity, stop, ready, watchdog, after, lease, timeout, progress_timeout, claim, retry, on_worker_lost, inbox, retention, workspace and log`,
+		want: `actors.yaml:1:11: defaults is a list, allowed: a mapping of command, mode, replicas, cwd, env, env_file, user, group, umask, limits, restart, backoff, intensity, stop, ready, watchdog, after, lease, timeout, progress_timeout, claim, retry, on_worker_lost, inbox, retention, workspace, result and log`,
 	},
 	{
 		name: "bad name, capital",
@@ -472,7 +472,7 @@ actors: {a: {command: x}}
   a: {command: x, ? [~]: 1, "": 2}
 `,
 		want: `actors.yaml:2:21: a key is a list, allowed: a word` + "\n" +
-			`actors.yaml:2:29: unknown key "", allowed: command, mode, replicas, cwd, env, env_file, user, group, umask, limits, restart, backoff, intensity, stop, ready, watchdog, after, lease, timeout, progress_timeout, claim, retry, on_worker_lost, inbox, retention, workspace, log`,
+			`actors.yaml:2:29: unknown key "", allowed: command, mode, replicas, cwd, env, env_file, user, group, umask, limits, restart, backoff, intensity, stop, ready, watchdog, after, lease, timeout, progress_timeout, claim, retry, on_worker_lost, inbox, retention, workspace, result, log`,
 	},
 	{
 		name: "alias as a key",
@@ -516,7 +516,7 @@ actors: {a: {command: x}}
 		text: `actors:
   a: {command: x, env_file: nowhere.env}
 `,
-		want: `actors.yaml:2:29: env_file HERE/nowhere.env: read: no such file or directory, allowed: a file that can be read`,
+		want: `actors.yaml:2:29: env_file HERE/nowhere.env: there is no such file`,
 	},
 	{
 		name: "user empty",

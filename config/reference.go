@@ -5,44 +5,54 @@ import (
 	"strings"
 )
 
-// Reference is the table of every key, in Markdown: what stands between the
-// marks in docs/actors.md.
-func Reference() []byte {
-	var b strings.Builder
-	b.WriteString("| key | value | default | modes | meaning |\n|---|---|---|---|---|\n")
-	for _, k := range fileKeys {
-		if k.keys != nil {
-			row(&b, k, k.name, "a mapping", nil)
-			continue
-		}
-		row(&b, k, k.name, k.kind.allowed(), nil)
-	}
-	rows(&b, actorKeys, "", nil)
-	return []byte(b.String())
+// A KeyText is one key of actors.yaml in words.
+type KeyText struct {
+	Key     string   `json:"key"` // with those of the mappings around it, as in stop.signal
+	Value   string   `json:"value"`
+	Default string   `json:"default,omitempty"` // as the file would write it; "": off or empty unless given
+	Modes   []string `json:"modes,omitempty"`   // in which it makes sense; none: in all
+	Meaning string   `json:"meaning"`
 }
 
-func rows(b *strings.Builder, keys []*key, prefix string, modes []Mode) {
+// KeyTexts are all keys in words, in the order in which docs/actors.md has them: first those of the
+// file, then those of an actor.
+func KeyTexts() []KeyText {
+	return appendKeys(appendKeys(nil, fileKeys, "", nil, false), actorKeys, "", nil, true)
+}
+
+// appendKeys appends keys, and where deep those of mappings, to list.
+func appendKeys(list []KeyText, keys []*key, prefix string, modes []Mode, deep bool) []KeyText {
 	for _, k := range keys {
 		within := modes
 		if k.modes != nil {
 			within = k.modes
 		}
-		if k.keys != nil {
-			row(b, k, prefix+k.name, "a mapping", within)
-			rows(b, k.keys, prefix+k.name+".", within)
-			continue
+		text := KeyText{Key: prefix + k.name, Value: "a mapping", Default: k.def, Modes: modeNames(within), Meaning: k.meaning}
+		if k.keys == nil {
+			text.Value = k.kind.allowed()
 		}
-		row(b, k, prefix+k.name, k.kind.allowed(), within)
+		list = append(list, text)
+		if deep && k.keys != nil {
+			list = appendKeys(list, k.keys, prefix+k.name+".", within, deep)
+		}
 	}
+	return list
 }
 
-func row(b *strings.Builder, k *key, path, value string, modes []Mode) {
-	def, in := "", "all"
-	if k.def != "" {
-		def = "`" + k.def + "`"
+// Reference is the table of every key, in Markdown: what stands between the
+// marks in docs/actors.md.
+func Reference() []byte {
+	var b strings.Builder
+	b.WriteString("| key | value | default | modes | meaning |\n|---|---|---|---|---|\n")
+	for _, k := range KeyTexts() {
+		def, in := "", "all"
+		if k.Default != "" {
+			def = "`" + k.Default + "`"
+		}
+		if len(k.Modes) > 0 {
+			in = strings.Join(k.Modes, ", ")
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", k.Key, k.Value, def, in, k.Meaning)
 	}
-	if modes != nil {
-		in = strings.Join(modeNames(modes), ", ")
-	}
-	fmt.Fprintf(b, "| `%s` | %s | %s | %s | %s |\n", path, value, def, in, k.meaning)
+	return []byte(b.String())
 }

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// closest is the candidate that word is most likely a slip of, or "": at most
+// Closest is the candidate that word is most likely a slip of, or "": at most
 // one slip in a short word and two in a longer one, where a slip is a letter
 // too many, missing, another, or two that changed places; capital letters are
 // none. Of equally close ones the first counts.
-func closest(word string, candidates []string) string {
+func Closest(word string, candidates []string) string {
 	word = strings.ToLower(word)
 	best, bestSlips := "", 3
 	for _, c := range candidates {
@@ -75,7 +75,7 @@ func suggest(word string, keys []*key) []string {
 			}
 		}
 	}
-	if c := closest(word, names); c != "" {
+	if c := Closest(word, names); c != "" {
 		return []string{c}
 	}
 	return inside

@@ -44,7 +44,7 @@ var (
 	processStarts   = counter("process_starts_total", "Processes started.", "actor")
 	processRestarts = counter("process_restarts_total", "Of these, long-lived ones that replaced another.", "actor")
 	processEnds     = counter("process_ends_total", "Processes ended, by cause: exit_zero, exit_nonzero and signal for those that ended by themselves, "+
-		"and what they were ended for: stop, stop_timeout, timeout, cancel, watchdog, not_ready, no_progress.", "actor", "cause")
+		"and what they were ended for: stop, stop_timeout, timeout, cancel, watchdog, not_ready, no_progress, result_too_large.", "actor", "cause")
 
 	actorPaused   = gauge("actor_paused", "1 while deliveries to the actor are paused.", "actor")
 	inboxMessages = gauge("inbox_messages", "Messages in the inbox, by state.", "actor", "state")
@@ -56,12 +56,12 @@ var (
 	requests = counter("requests_total", "Requests answered on all sockets, by method and result: ok or the category of the refusal. "+
 		"A settle counts once for each item.", "method", "result")
 
-	storeCommits = counter("store_commits_total", "Commits: each one durable write of all updates that waited for it.")
+	storeCommits = counter("store_commits_total", "Commits: each one write of all updates that waited for it, with its sync but where all are claims.")
 	storeUpdates = counter("store_updates_total", "Updates committed. Divided by the commits, how many share one.")
 	storeWritten = counter("store_written_bytes_total", "Bytes of keys and values that updates wrote.")
 	storeLogged  = counter("store_log_bytes_total", "Bytes written to the log in front of mailbox.db.")
 	storeMoves   = counter("store_checkpoints_total", "Moves of that log into mailbox.db.")
-	storeTimes   = histogram("store_commit_seconds", "Time until a commit was durable, without the wait for its turn.")
+	storeTimes   = histogram("store_commit_seconds", "Time until a commit could be answered, without the wait for its turn.")
 	storeSizes   = histogram("store_commit_updates", "Updates in a commit.")
 	storeFile    = gauge("store_file_bytes", "Size of mailbox.db.")
 	storeFree    = gauge("store_free_bytes", "Of these, free for what comes next.")

@@ -7,13 +7,13 @@ import (
 	"strconv"
 )
 
-// appendLine appends v as JSON and a newline. The answers that are given for each
-// message are written here by hand: encoding/json, which finds its way through
+// appendLine appends v as JSON and a newline. A *Response with an answer that is given
+// for each message is written here by hand: encoding/json, which finds its way through
 // their types and their own ways of writing themselves and then checks what came of
 // it, took three to six times as long. Everything else it writes itself.
 func appendLine(dst []byte, v any) ([]byte, error) {
 	start := len(dst)
-	if r, ok := v.(Response); ok {
+	if r, ok := v.(*Response); ok {
 		if dst, ok = r.append(dst); ok {
 			return append(dst, '\n'), nil
 		}
@@ -34,7 +34,7 @@ func (a *appending) Write(p []byte) (int, error) {
 }
 
 // append is false for results of other types, and for what cannot be written.
-func (r Response) append(dst []byte) ([]byte, bool) {
+func (r *Response) append(dst []byte) ([]byte, bool) {
 	dst = append(dst, `{"jsonrpc":`...)
 	dst = AppendString(dst, r.JSONRPC)
 	dst = append(dst, `,"id":`...)

@@ -117,7 +117,7 @@ func BenchmarkEncode(b *testing.B) {
 			out := protocol.NewEncoder(&discard{})
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := out.Encode(protocol.Response{JSONRPC: "2.0", ID: "1", Result: result}); err != nil {
+				if err := out.Encode(&protocol.Response{JSONRPC: "2.0", ID: "1", Result: result}); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -127,7 +127,7 @@ func BenchmarkEncode(b *testing.B) {
 			js.SetEscapeHTML(false)
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := js.Encode(protocol.Response{JSONRPC: "2.0", ID: "1", Result: result}); err != nil {
+				if err := js.Encode(&protocol.Response{JSONRPC: "2.0", ID: "1", Result: result}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -45,6 +45,7 @@ type ExportedMessage struct {
 	State       MessageState      `json:"state"`
 	Body        Body              `json:"body,omitempty"`
 	Result      Body              `json:"result,omitempty"`
+	Truncated   bool              `json:"result_truncated,omitempty"`
 	Key         string            `json:"key,omitempty"`
 	KeyExpires  time.Time         `json:"key_expires_at,omitzero"` // until then it holds its key; zero: as long as it exists
 	KeyFree     bool              `json:"key_free,omitempty"`      // it holds its key no more
@@ -52,7 +53,8 @@ type ExportedMessage struct {
 	Group       string            `json:"group,omitempty"`
 	CreatedAt   time.Time         `json:"created_at,omitzero"`
 	AvailableAt time.Time         `json:"available_at,omitzero"`
-	ExpiresAt   time.Time         `json:"expires_at,omitzero"`
+	ExpiresAt   time.Time         `json:"expires_at,omitzero"` // end of its ttl
+	TTL         Duration          `json:"ttl,omitzero"`
 	EndedAt     time.Time         `json:"ended_at,omitzero"`
 	Attempt     int               `json:"attempt,omitempty"`
 	Attempts    int               `json:"attempts,omitempty"`

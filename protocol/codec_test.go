@@ -105,15 +105,18 @@ func FuzzDecoder(f *testing.F) {
 				if wrong.Data.Category != "bad_request" || req.ID == "" {
 					t.Fatalf("%q: %+v under id %q", line, wrong, req.ID)
 				}
-				if err := protocol.NewEncoder(&out).Encode(protocol.Response{JSONRPC: "2.0", ID: req.ID, Error: wrong}); err != nil {
+				if err := protocol.NewEncoder(&out).Encode(&protocol.Response{JSONRPC: "2.0", ID: req.ID, Error: wrong}); err != nil {
 					t.Fatalf("%q: the error cannot be written: %v", line, err)
 				}
 				continue
 			}
-			for _, params := range []any{&protocol.ClaimParams{}, &protocol.CompleteParams{}, &protocol.SendParams{}, &protocol.FailParams{}, &protocol.SettleParams{}, &protocol.RenewParams{}} {
-				_ = protocol.ParseParams(req.Method, req.Params, params)
-			}
-			if err := protocol.NewEncoder(&out).Encode(protocol.Response{JSONRPC: "2.0", ID: req.ID, Result: protocol.Empty{}}); err != nil {
+			_ = protocol.ParseParams(req.Method, req.Params, &protocol.ClaimParams{})
+			_ = protocol.ParseParams(req.Method, req.Params, &protocol.CompleteParams{})
+			_ = protocol.ParseParams(req.Method, req.Params, &protocol.SendParams{})
+			_ = protocol.ParseParams(req.Method, req.Params, &protocol.FailParams{})
+			_ = protocol.ParseParams(req.Method, req.Params, &protocol.SettleParams{})
+			_ = protocol.ParseParams(req.Method, req.Params, &protocol.RenewParams{})
+			if err := protocol.NewEncoder(&out).Encode(&protocol.Response{JSONRPC: "2.0", ID: req.ID, Result: protocol.Empty{}}); err != nil {
 				t.Fatalf("%q: the answer cannot be written: %v", line, err)
 			}
 			if n := bytes.Count(out.Bytes(), []byte("\n")); n != 1 {
@@ -180,7 +183,7 @@ func TestEncoder_OneWriteALine(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for range 100 {
-				if err := e.Encode(protocol.Response{JSONRPC: "2.0", ID: "1", Result: strings.Repeat("<&>", 50)}); err != nil {
+				if err := e.Encode(&protocol.Response{JSONRPC: "2.0", ID: "1", Result: strings.Repeat("<&>", 50)}); err != nil {
 					t.Error(err)
 				}
 			}

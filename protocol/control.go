@@ -167,9 +167,13 @@ type InboxShowParams struct {
 	ID string `json:"id"`
 }
 
-// InboxIDsParams names the messages of retry, cancel and drop.
+// InboxIDsParams names the messages of retry, cancel and drop. With State, only those
+// that are in it are changed, and with Older those that have not ended since; the others
+// are left as they are, which is no error.
 type InboxIDsParams struct {
-	IDs []string `json:"ids"`
+	IDs   []string `json:"ids"`
+	State string   `json:"state,omitempty"` // a MessageState, in either case
+	Older Duration `json:"older,omitzero"`
 }
 
 // InboxChanged has one entry for each id, in their order.
@@ -178,10 +182,12 @@ type InboxChanged struct {
 }
 
 // An InboxChange is what became of one message. State is where it stands: of
-// a cancelled message that still runs, CLAIMED; "" where it is gone.
+// a cancelled message that still runs, CLAIMED; "" where it is gone. Left says that it is
+// not in the state that was asked for, or gone, and was left as it is.
 type InboxChange struct {
 	ID    string       `json:"id"`
 	State MessageState `json:"state,omitempty"`
+	Left  bool         `json:"left,omitempty"`
 	Error *Error       `json:"error,omitempty"`
 }
 

@@ -60,17 +60,21 @@ func parseRequest(line []byte) (Request, *Error) {
 	return req, nil
 }
 
-// ParseParams reads params into out, a pointer to the zero value of a struct, and
+// ParseParams reads params into out, which is the zero value of a struct, and
 // leaves it at that where there are none. A Body in it may be part of params. A
 // value of the wrong type is refused, bad_request, and the refusal names the field;
 // so is a string that is not UTF-8, unless it is a reason or a progress.
-func ParseParams(method string, params json.RawMessage, out any) error {
+func ParseParams[P any](method string, params json.RawMessage, out *P) error {
 	if len(params) == 0 || scanParams(params, out) {
 		return nil
 	}
-	err := json.Unmarshal(params, out)
+	// The rare forms are read into a value of their own: what encoding/json gets a
+	// pointer to would be on the heap, for all forms.
+	own := new(P)
+	err := json.Unmarshal(params, own)
+	*out = *own
 	if err == nil {
-		if _, later := out.(*SettleItems); later {
+		if _, later := any(own).(*SettleItems); later {
 			return nil // each item is parsed, and refused, by itself
 		}
 		return checkText(method, params)
@@ -117,7 +121,7 @@ func wanted(t reflect.Type) string {
 	case reflect.TypeFor[Body]():
 		return `a string of UTF-8 or {"base64": "…"}`
 	case reflect.TypeFor[ID]():
-		return "a number, a string or null"
+		return "a number, a string of UTF-8 or null, of at most 1024 bytes"
 	}
 	switch t.Kind() {
 	case reflect.Bool:

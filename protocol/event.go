@@ -24,26 +24,27 @@ const (
 
 // Of an actor and its slots.
 const (
-	EventStarted     EventKind = "started"      // a process was given its slot's lease
-	EventSpawnFailed EventKind = "spawn_failed" // a process could not be started
-	EventReady       EventKind = "ready"        // a process is ready
-	EventNotReady    EventKind = "not_ready"    // it was not ready in time and is killed
-	EventExited      EventKind = "exited"       // it ended; the text says how
-	EventRestarting  EventKind = "restarting"   // the slot starts again after a delay
-	EventGaveUp      EventKind = "gave_up"      // the slot ended too often, and waits for a person
-	EventStopped     EventKind = "stopped"      // the slot is stopped
-	EventStuck       EventKind = "stuck"        // something did not die of SIGKILL
-	EventUnstuck     EventKind = "unstuck"      // it has died after all
-	EventWatchdog    EventKind = "watchdog"     // no sign of life; the process is killed
-	EventTimeout     EventKind = "timeout"      // a message took too long; its process is killed
-	EventNoProgress  EventKind = "no_progress"  // the progress of a message did not change; its process is killed
-	EventLeaseLost   EventKind = "lease_lost"   // a living process holds its lease no longer, and was told to stop
-	EventLeaseReset  EventKind = "lease_reset"  // an operator removed the record of a lease
-	EventSignalled   EventKind = "signalled"    // an operator sent a signal
-	EventPaused      EventKind = "paused"       // an operator paused deliveries
-	EventResumed     EventKind = "resumed"      // an operator resumed them
-	EventActorSick   EventKind = "actor_sick"   // many different messages in a row have failed
-	EventActorWell   EventKind = "actor_well"   // the actor has completed one again
+	EventStarted        EventKind = "started"          // a process was given its slot's lease
+	EventSpawnFailed    EventKind = "spawn_failed"     // a process could not be started
+	EventReady          EventKind = "ready"            // a process is ready
+	EventNotReady       EventKind = "not_ready"        // it was not ready in time and is killed
+	EventExited         EventKind = "exited"           // it ended; the text says how
+	EventRestarting     EventKind = "restarting"       // the slot starts again after a delay
+	EventGaveUp         EventKind = "gave_up"          // the slot ended too often, and waits for a person
+	EventStopped        EventKind = "stopped"          // the slot is stopped
+	EventStuck          EventKind = "stuck"            // something did not die of SIGKILL
+	EventUnstuck        EventKind = "unstuck"          // it has died after all
+	EventWatchdog       EventKind = "watchdog"         // no sign of life; the process is killed
+	EventTimeout        EventKind = "timeout"          // a message took too long; its process is killed
+	EventNoProgress     EventKind = "no_progress"      // the progress of a message did not change; its process is killed
+	EventResultTooLarge EventKind = "result_too_large" // a task wrote more to its stdout than its result may be, and is killed
+	EventLeaseLost      EventKind = "lease_lost"       // a living process holds its lease no longer, and was told to stop
+	EventLeaseReset     EventKind = "lease_reset"      // an operator removed the record of a lease
+	EventSignalled      EventKind = "signalled"        // an operator sent a signal
+	EventPaused         EventKind = "paused"           // an operator paused deliveries
+	EventResumed        EventKind = "resumed"          // an operator resumed them
+	EventActorSick      EventKind = "actor_sick"       // many different messages in a row have failed
+	EventActorWell      EventKind = "actor_well"       // the actor has completed one again
 )
 
 // Of a message and its attempts.

@@ -52,12 +52,14 @@ type MessageDetail struct {
 	Result          *string   `json:"result,omitempty"`
 	ResultBase64    []byte    `json:"result_base64,omitempty"`
 	ResultTruncated bool      `json:"result_truncated,omitempty"`
-	Why             string    `json:"why"`                  // why it is not running
-	Poison          string    `json:"poison,omitempty"`     // that it seems to kill those who work on it
-	BlockedBy       string    `json:"blocked_by,omitempty"` // the message of its group that comes first
-	Receipts        []Receipt `json:"receipts"`
-	KeyExpiresAt    time.Time `json:"key_expires_at,omitzero"` // until then it holds its key; zero: as long as it exists
-	KeyFree         bool      `json:"key_free,omitempty"`      // it has a key, and holds it no more
+	Why             string    `json:"why"`                        // why it is not running
+	Poison          string    `json:"poison,omitempty"`           // that it seems to kill those who work on it
+	BlockedBy       string    `json:"blocked_by,omitempty"`       // the message of its group that comes first
+	Receipts        []Receipt `json:"receipts"`                   // of the last attempts, in their order
+	Omitted         int       `json:"receipts_omitted,omitempty"` // attempts before those, whose receipts are left out
+	TTL             Duration  `json:"ttl,omitzero"`               // with which it was sent
+	KeyExpiresAt    time.Time `json:"key_expires_at,omitzero"`    // until then it holds its key; zero: as long as it exists
+	KeyFree         bool      `json:"key_free,omitempty"`         // it has a key, and holds it no more
 }
 
 // A Receipt is how one attempt ended.

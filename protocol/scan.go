@@ -361,7 +361,11 @@ func (s *scanner) token() Token {
 }
 
 func (s *scanner) duration() Duration {
-	d, ok := ParseDuration(s.text())
+	inner, escaped := s.literal()
+	if escaped {
+		inner = s.unescape(nil, inner)
+	}
+	d, ok := ParseDuration(string(inner))
 	if !ok {
 		s.bad = true
 	}

@@ -1,6 +1,9 @@
 package protocol
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"unicode/utf8"
+)
 
 // The params and the envelope of the requests that come for each message, as a
 // scanner reads them; those of others are left to encoding/json.
@@ -61,7 +64,11 @@ func (s *scanner) id() ID {
 	} else {
 		s.int()
 	}
-	return ID(s.in[start:s.pos])
+	id := s.in[start:s.pos]
+	if len(id) > maxID || c == '"' && !utf8.Valid(id) {
+		s.bad = true // who reads it again says what is wrong with it
+	}
+	return ID(id)
 }
 
 // method reads a method's name. The names that are known are not copied.

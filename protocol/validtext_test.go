@@ -22,14 +22,14 @@ func TestParseParams_RefusesTextThatIsNotUTF8(t *testing.T) {
 				t.Errorf("%q: %v", params, err)
 			}
 		}
-		for params, out := range map[string]any{
-			`{"id":"m1","reason":"?","new":1}`:                        &protocol.FailParams{},
-			`{"fail":{"id":"m1","token":1,"reason":"?"}}`:             &protocol.SettleItem{},
-			`{"id":"m1","token":1,"progress":"?"}`:                    &protocol.RenewParams{},
-			`{"items":[{"complete":{"send":[{"key":"?"}]}}],"new":1}`: &protocol.SettleItems{},
+		for params, parse := range map[string]func(protocol.Request) error{
+			`{"id":"m1","reason":"?","new":1}`:                        parseInto[protocol.FailParams],
+			`{"fail":{"id":"m1","token":1,"reason":"?"}}`:             parseInto[protocol.SettleItem],
+			`{"id":"m1","token":1,"progress":"?"}`:                    parseInto[protocol.RenewParams],
+			`{"items":[{"complete":{"send":[{"key":"?"}]}}],"new":1}`: parseInto[protocol.SettleItems],
 		} {
 			params = strings.ReplaceAll(params, "?", bad)
-			if err := protocol.ParseParams("x", json.RawMessage(params), out); err != nil {
+			if err := parse(protocol.Request{Method: "x", Params: json.RawMessage(params)}); err != nil {
 				t.Errorf("%q: %v", params, err)
 			}
 		}
