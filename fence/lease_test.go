@@ -2,9 +2,12 @@ package fence_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"log/slog"
+	"math"
 	"os"
 	"os/exec"
 	"strings"
@@ -213,7 +216,7 @@ func TestRenewAndRelease_NeedIdentityAndToken(t *testing.T) {
 		wantRefusal(t, "release", l.Release(context.Background(), h), refusal.ActorLeaseLost)
 	}
 	_ = db.View(context.Background(), func(r store.Reader) error {
-		if got, ok, err := l.GetTx(r, slot); got != lease || !ok || err != nil {
+		if got, ok, err := l.Get(r, slot); got != lease || !ok || err != nil {
 			t.Errorf("the lease is %+v, want %+v", got, lease)
 		}
 		return nil
@@ -308,6 +311,12 @@ func TestCorruptLease_FailsClosed(t *testing.T) {
 		}
 	}
 	damaged = append(damaged, append(append([]byte(nil), whole...), 0))
+	for at, v := range map[int]uint64{17: 0, 25: math.MaxInt64, 41: 1 << 63} { // incomplete, with a checksum that is right: no token, renewed before acquired, expired before renewed
+		b := append([]byte(nil), whole...)
+		binary.BigEndian.PutUint64(b[at:], v)
+		sum := crc32.Checksum(b[:len(b)-4], crc32.MakeTable(crc32.Castagnoli))
+		damaged = append(damaged, binary.BigEndian.AppendUint32(b[:len(b)-4], sum))
+	}
 	for _, v := range damaged[:12] {
 		put(v)
 		_, err := l.Acquire(ctx, slot, fence.NewProcess(), time.Second)

@@ -247,9 +247,7 @@ func (l *Leases) CurrentTx(r store.Reader, slot Slot, token Token) (bool, error)
 	return found && held.Token == token, err
 }
 
-// GetTx returns the lease on record for slot, if there is one.
-func (l *Leases) GetTx(r store.Reader, slot Slot) (Lease, bool, error) { return l.get(r, slot) }
-
+// get returns the lease on record for slot, if there is one.
 func (l *Leases) get(r store.Reader, slot Slot) (Lease, bool, error) {
 	if !slot.valid() {
 		return Lease{}, false, nil

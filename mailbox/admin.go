@@ -2,6 +2,7 @@ package mailbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -17,15 +18,21 @@ import (
 // Retry makes a DEAD or PARKED message NEW again: its charges are reset, its
 // receipts, attempt ordinal and last failure kept. Its time to live, where it has
 // one, runs anew. One of a group waits while a later one of it is worked on, and
-// is the next after that. The inbox limit does not apply. Another state is refused, wrong_state, as is the message of an actor
-// that is no longer declared.
-func (b *Box) Retry(ctx context.Context, id ID) error {
+// is the next after that. The inbox limit does not apply. Another state is refused,
+// wrong_state, as is the message of an actor that is no longer declared.
+func (b *Box) Retry(ctx context.Context, id ID) error { return b.RetryIf(ctx, id, Standing{}) }
+
+// RetryIf is Retry of a message that stands as it is said to, see Standing.
+func (b *Box) RetryIf(ctx context.Context, id ID, as Standing) error {
 	at := b.wall().UTC()
 	var ready []readied
 	var lapses time.Time
 	err := b.store.Update(ctx, func(tx store.Tx) error {
 		rec, err := b.mustGet(tx, id)
 		if err != nil {
+			return err
+		}
+		if err := as.check(rec); err != nil {
 			return err
 		}
 		if rec.state != Dead && rec.state != Parked {
@@ -72,12 +79,20 @@ type Cancelling struct {
 // completion makes it DEAD, cancelled; Running asks the caller to end the
 // attempt's process. Ended messages are refused, wrong_state.
 func (b *Box) Cancel(ctx context.Context, id ID) (Cancelling, error) {
+	return b.CancelIf(ctx, id, Standing{})
+}
+
+// CancelIf is Cancel of a message that stands as it is said to, see Standing.
+func (b *Box) CancelIf(ctx context.Context, id ID, as Standing) (Cancelling, error) {
 	at := b.wall().UTC()
 	var out Cancelling
 	var end ending
 	err := b.store.Update(store.Essential(ctx), func(tx store.Tx) error {
 		out = Cancelling{}
 		rec, err := b.mustGet(tx, id)
+		if err == nil {
+			err = as.check(rec)
+		}
 		if err != nil {
 			return err
 		}
@@ -137,8 +152,11 @@ const maxDropReceipts = 64
 
 // Drop removes a message with its content, result and receipts, and frees its
 // key. A CLAIMED one is refused, wrong_state. Its id is not used again.
-func (b *Box) Drop(ctx context.Context, id ID) error {
-	return b.drop(ctx, id, protocol.EventDropped, func(*record) error { return nil })
+func (b *Box) Drop(ctx context.Context, id ID) error { return b.DropIf(ctx, id, Standing{}) }
+
+// DropIf is Drop of a message that stands as it is said to, see Standing.
+func (b *Box) DropIf(ctx context.Context, id ID, as Standing) error {
+	return b.drop(ctx, id, protocol.EventDropped, as.check)
 }
 
 // drop is Drop if allowed agrees in the removing transaction; event "" is none.
@@ -148,20 +166,29 @@ func (b *Box) drop(ctx context.Context, id ID, event protocol.EventKind, allowed
 	var more bool
 	var ready []readied
 	var attempt int // that had a result which was cut; 0: none
+	var keyUntil time.Time
+	var last *Detail // for those who wait for its end
 	err := b.store.Update(store.Essential(ctx), func(tx store.Tx) (err error) {
-		ready, attempt = nil, 0
+		ready, attempt, keyUntil, last = nil, 0, time.Time{}, nil
 		rec, err := b.mustGet(tx, id)
 		if err != nil {
 			return err
 		}
-		if rec.state == Claimed {
+		err = allowed(rec)
+		if rec.state == Claimed && !errors.Is(err, ErrStandsOtherwise) {
 			return wrongState(rec, "an attempt is under way", "cancel it first: `sovereign inbox cancel "+id.String()+"`")
 		}
-		if err := allowed(rec); err != nil {
+		if err != nil {
 			return err
 		}
+		if b.ends.awaited(id) {
+			if d, err := b.showTx(tx, id); err == nil {
+				last = &d
+			}
+		}
+		key := ""
 		if c, err := decodeContent(id, tx.Get(idKey(spaceContent, id))); err == nil {
-			b.freeKeyTx(tx, rec.to, c.key, id)
+			key = c.key
 		}
 		if rec.state == New && rec.group != "" {
 			ready = b.readyOf(b.regroupTx(tx, rec, New, 0, func() { tx.Delete(rec.key()) }))
@@ -179,6 +206,7 @@ func (b *Box) drop(ctx context.Context, id ID, event protocol.EventKind, allowed
 		if !rec.purgeAt.IsZero() {
 			tx.Delete(purgeKey(rec.purgeAt, id))
 		}
+		keyUntil = b.freeKeyTx(tx, rec.to, key, id)
 		if event != "" {
 			b.eventTx(tx, Event{At: at, Kind: event, Actor: rec.to, Message: id})
 		}
@@ -192,8 +220,9 @@ func (b *Box) drop(ctx context.Context, id ID, event protocol.EventKind, allowed
 	if err != nil {
 		return err
 	}
-	b.ends.tell(id)
+	b.ends.tell(id, last)
 	b.stale.ends(1)
+	b.retention.set(keyUntil)
 	b.pushAll(ready)
 	b.journal.appended()
 	if attempt > 0 {
@@ -259,12 +288,7 @@ func (b *Box) Purge(ctx context.Context, s State, older time.Duration) (n int, e
 			if since.After(before) {
 				return nil
 			}
-			err := b.drop(ctx, m.ID, protocol.EventDropped, func(rec *record) error {
-				if rec.state != s || rec.endedAt.After(before) {
-					return wrongState(rec, "it has changed since", "")
-				}
-				return nil
-			})
+			err := b.DropIf(ctx, m.ID, Standing{State: s, EndedBy: before})
 			switch {
 			case err == nil:
 				dropped.Add(1)

@@ -17,30 +17,41 @@ type ends struct {
 
 type endWait struct {
 	done  chan struct{}
+	last  *Detail // once done: what was known of a message that is gone; nil: look
 	users int
 }
 
 func newEnds() *ends { return &ends{waiting: map[ID]*endWait{}} }
 
-func (e *ends) tell(id ID) {
+// tell says that a message has ended or is gone. last is all that was known of one that
+// is gone, nil for one that can be looked at.
+func (e *ends) tell(id ID, last *Detail) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if w := e.waiting[id]; w != nil {
+		w.last = last
 		delete(e.waiting, id)
 		close(w.done)
 	}
 }
 
-func (e *ends) wait(id ID) (done <-chan struct{}, leave func()) {
+// awaited reports whether anybody waits for a message.
+func (e *ends) awaited(id ID) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	w := e.waiting[id]
+	return e.waiting[id] != nil
+}
+
+func (e *ends) wait(id ID) (w *endWait, leave func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	w = e.waiting[id]
 	if w == nil {
 		w = &endWait{done: make(chan struct{})}
 		e.waiting[id] = w
 	}
 	w.users++
-	return w.done, func() {
+	return w, func() {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		if w.users--; w.users == 0 && e.waiting[id] == w {
@@ -57,7 +68,7 @@ func (b *Box) Await(ctx context.Context, id ID) (Detail, error) { return b.await
 // await is Await of a message of which last is known already.
 func (b *Box) await(ctx context.Context, id ID, last Detail) (Detail, error) {
 	for {
-		done, leave := b.ends.wait(id)
+		w, leave := b.ends.wait(id)
 		d, err := b.Show(context.WithoutCancel(ctx), id)
 		if err != nil || d.State == Done || d.State == Dead || d.State == Parked {
 			leave()
@@ -68,8 +79,11 @@ func (b *Box) await(ctx context.Context, id ID, last Detail) (Detail, error) {
 		}
 		last = d
 		select {
-		case <-done:
+		case <-w.done:
 			leave()
+			if w.last != nil {
+				last = *w.last
+			}
 		case <-ctx.Done():
 			leave()
 			return d, context.Cause(ctx)
@@ -80,12 +94,14 @@ func (b *Box) await(ctx context.Context, id ID, last Detail) (Detail, error) {
 // AwaitSent is Await for a worker, of a message that its actor sent: any other is
 // refused, permission_denied. The lease of h must be current when it asks, and still be
 // when it is answered: what it learns then would be an instruction to a process whose
-// place another has taken.
+// place another has taken. Also where ctx has ended before anything was looked at, what is
+// known, or why it is refused, comes with its error.
 func (b *Box) AwaitSent(ctx context.Context, h fence.Holder, id ID) (Detail, error) {
-	if err := b.holds(ctx, h); err != nil {
+	look := context.WithoutCancel(ctx) // ctx bounds the wait
+	if err := b.checkLease(look, h); err != nil {
 		return Detail{}, err
 	}
-	seen, err := b.Show(ctx, id)
+	seen, err := b.Show(look, id)
 	switch {
 	case err != nil:
 		return Detail{}, err
@@ -94,14 +110,15 @@ func (b *Box) AwaitSent(ctx context.Context, h fence.Holder, id ID) (Detail, err
 			"a worker may wait for the end of what its own actor sent", "")
 	}
 	d, waited := b.await(ctx, id, seen)
-	if err := b.holds(context.WithoutCancel(ctx), h); err != nil {
+	if err := b.checkLease(context.WithoutCancel(ctx), h); err != nil {
 		return Detail{}, err
 	}
 	return d, waited
 }
 
-// holds returns nil while the lease of h is current.
-func (b *Box) holds(ctx context.Context, h fence.Holder) error {
+// checkLease returns nil while the lease of h is current, and the refusal that says why it
+// is not.
+func (b *Box) checkLease(ctx context.Context, h fence.Holder) error {
 	return b.store.View(ctx, func(r store.Reader) error {
 		_, err := b.leases.CheckTx(r, h, b.leases.Now())
 		return err

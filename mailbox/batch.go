@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/sovereign-run/sovereign/fence"
-	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/refusal"
 	"github.com/sovereign-run/sovereign/store"
 )
@@ -55,11 +53,36 @@ func (b *Box) SendBatch(ctx context.Context, list []Outgoing, done func(n int)) 
 		}
 		drafts[i] = d
 	}
-	steps := batchSteps(drafts)
-	if len(steps) <= 1 {
-		return b.sendAtOnce(ctx, drafts)
+	var sent []Sent
+	var err error
+	if steps := batchSteps(drafts); len(steps) <= 1 {
+		sent, err = b.sendAtOnce(ctx, drafts)
+	} else {
+		sent, err = b.sendStaged(ctx, steps, done)
 	}
-	return b.sendStaged(ctx, steps, done)
+	return sent, beyondRoom(err, drafts)
+}
+
+// beyondRoom is err, the refusal of a batch; where the inbox is full that has not room for
+// the batch even when it is empty, it says that, for no waiting changes it. A key makes a
+// message perhaps a duplicate, which takes no room: those with one are not counted.
+func beyondRoom(err error, drafts []*draft) error {
+	which, ok := errors.AsType[*BatchError](err)
+	if !ok || !refusal.Has(err, refusal.InboxFull) {
+		return err
+	}
+	full, n := drafts[which.Index], int64(0)
+	for _, d := range drafts {
+		if d.to == full.to && d.content.key == "" {
+			n++
+		}
+	}
+	if n <= full.limit {
+		return err
+	}
+	return &BatchError{which.Index, refusal.New(refusal.InboxFull, "the inbox of "+full.to+" has no room for the batch",
+		fmt.Sprintf("%d messages of the batch are to it, and its limit is %d", n, full.limit),
+		fmt.Sprintf("send at most %d at a time, or raise inbox.limit", full.limit))}
 }
 
 // batchSteps cuts a batch into what one transaction can hold.
@@ -112,12 +135,7 @@ func (b *Box) batchStep(ctx context.Context, step []*draft, first int, s State, 
 // sendStaged stages the steps of a batch, and then makes them visible by one write.
 // Until then what is pending of it says that they are to be removed.
 func (b *Box) sendStaged(ctx context.Context, steps [][]*draft, done func(n int)) ([]Sent, error) {
-	var parent Ref
-	err := b.store.Update(ctx, func(tx store.Tx) error {
-		parent = Ref{ID: ID(tx.Next()), Token: fence.Token(tx.Mint("batch"))}
-		tx.Put(claimKey(spacePending, parent), []byte{byte(discardStaged)})
-		return nil
-	})
+	parent, err := b.beginStaged(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -129,12 +147,7 @@ func (b *Box) sendStaged(ctx context.Context, steps [][]*draft, done func(n int)
 		}
 		part, err := b.batchStep(ctx, step, len(sent), staged, parent, and)
 		if err != nil {
-			if !refusal.Has(err, refusal.OutcomeUnknown) {
-				_, err2 := b.finishNow(context.WithoutCancel(ctx), parent, discardStaged)
-				if err2 != nil {
-					b.log.Error("a refused batch was not removed", "err", err2)
-				}
-			}
+			b.discard(ctx, parent, err)
 			return nil, err
 		}
 		sent = append(sent, part...)
@@ -146,104 +159,24 @@ func (b *Box) sendStaged(ctx context.Context, steps [][]*draft, done func(n int)
 	return sent, err
 }
 
-// An Import is a message as another store, or this one, had it.
-type Import struct {
-	Outgoing
-	State   State // NEW, DONE, DEAD or PARKED; CLAIMED comes in as PARKED
-	Result  []byte
-	Failure LastFailure // how its last attempt failed; a zero Category is none
-	KeyFree bool        // it has a key and holds it no more: nothing is a duplicate of it
-}
-
-// importStep bounds the messages that one transaction of an import writes.
-const importStep = 6
-
-// Import writes messages in the order given, under new ids, some in each
-// transaction, and returns what became of those that are durable. It stops at the
-// first that is refused and returns its *BatchError; all before it are durable, and
-// nothing of it or after it. A message that was CLAIMED is PARKED: how that attempt ended, or will,
-// is not known here. Ended ones are kept from now on, and have no receipts.
-func (b *Box) Import(ctx context.Context, list []Import) (sent []Sent, err error) {
-	now := b.wall()
-	drafts := make([]*draft, 0, len(list))
-	var bad error
-	for i, m := range list {
-		d, err := b.draft(m.Outgoing, now)
-		if err != nil {
-			bad = &BatchError{i, err}
-			break
-		}
-		d.keyFree = m.KeyFree
-		drafts = append(drafts, d)
-	}
-	size, from := 0, 0
-	for i, d := range drafts {
-		if size += len(d.encoded) + len(list[i].Result); i+1 < len(drafts) && i+1-from < importStep &&
-			size+len(drafts[i+1].encoded)+len(list[i+1].Result) <= batchBytes {
-			continue
-		}
-		part, err := b.importStep(ctx, drafts[from:i+1], list[from:i+1], from)
-		if which, ok := errors.AsType[*BatchError](err); ok && which.Index > from {
-			// Nothing of that transaction was written: once more, up to the one
-			// that is refused.
-			var again error
-			if part, again = b.importStep(ctx, drafts[from:which.Index], list[from:which.Index], from); again != nil {
-				err = again
-			}
-		}
-		sent = append(sent, part...)
-		if err != nil {
-			return sent, err
-		}
-		size, from = 0, i+1
-	}
-	return sent, bad
-}
-
-func (b *Box) importStep(ctx context.Context, drafts []*draft, list []Import, first int) ([]Sent, error) {
-	sent := make([]Sent, len(list))
-	ends := make([]ending, len(list))
-	err := b.store.Update(ctx, func(tx store.Tx) (err error) {
-		clear(ends)
-		for i, d := range drafts {
-			if sent[i], err = b.sendTx(tx, d, New, Ref{}); err == nil && list[i].State != New && !sent[i].Duplicate {
-				ends[i], err = b.importEndedTx(tx, sent[i].ID, list[i], d.now.UTC())
-			}
-			if err != nil {
-				return &BatchError{first + i, err}
-			}
-		}
+// beginStaged makes a parent for messages that are staged outside of any claim. Until
+// another write says otherwise they are to be removed, should a crash come between.
+func (b *Box) beginStaged(ctx context.Context) (parent Ref, err error) {
+	err = b.store.Update(ctx, func(tx store.Tx) error {
+		parent = Ref{ID: ID(tx.Next()), Token: fence.Token(tx.Mint("batch"))}
+		tx.Put(claimKey(spacePending, parent), []byte{byte(discardStaged)})
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	for i, d := range drafts {
-		if ends[i].ref.ID != 0 {
-			b.fold(ends[i])
-			b.arrivals.tell(sent[i].ID, d.to)
-		} else {
-			b.visibleNow(d, sent[i])
-		}
-	}
-	return sent, nil
+	return parent, err
 }
 
-// importEndedTx gives a message that has just been written the state that it had.
-func (b *Box) importEndedTx(tx store.Tx, id ID, m Import, at time.Time) (ending, error) {
-	rec, err := b.get(tx, id)
-	if err != nil {
-		return ending{}, err
+// discard removes what was staged under parent, after err, unless that leaves it to a
+// restart.
+func (b *Box) discard(ctx context.Context, parent Ref, err error) {
+	if refusal.Has(err, refusal.OutcomeUnknown) {
+		return
 	}
-	to := m.State
-	if to == Claimed {
-		to = Parked
+	if _, err := b.finishNow(context.WithoutCancel(ctx), parent, discardStaged); err != nil {
+		b.log.Error("what was staged and then refused was not removed", "err", err)
 	}
-	rec.failure = m.Failure
-	rec.failure.Reason = protocol.Cut(printable(m.Failure.Reason), 512)
-	if to == Done && m.Result != nil {
-		tx.Put(idKey(spaceResult, id), encodeResult(m.Result, false))
-	}
-	b.moveTx(tx, rec, to, at)
-	return ending{ref: Ref{ID: id}, to: rec.to, state: to, purgeAt: rec.purgeAt}, nil
 }

@@ -80,6 +80,10 @@ func TestSendBatch_AllOrNothing(t *testing.T) {
 	h := mailboxtest.Open(t, actor)
 	_, err := h.Box.SendBatch(ctx, batch(51, nil), nil)
 	refused(t, "a batch that does not fit", err, refusal.InboxFull)
+	// Remove beyondRoom and whoever sent it is told to wait, for ever.
+	if e := refusal.Of(err); e == nil || e.Retryable || e.Why != "51 messages of the batch are to it, and its limit is 50" {
+		t.Errorf("what no inbox has room for: %+v", e)
+	}
 	if _, err := h.Box.SendBatch(ctx, batch(50, nil), nil); err != nil {
 		t.Fatal(err)
 	}

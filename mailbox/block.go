@@ -46,18 +46,18 @@ var blocksKey = []byte{spaceBlock}
 
 // claimsMark is the key that says that a block may have claims. No actor's name is
 // empty, so that these come before those of openMark.
-func claimsMark(k block) []byte {
-	return binary.BigEndian.AppendUint64([]byte{spaceBlock, 0}, uint64(k))
+func (s *stock) claimsMark(k block) []byte {
+	return s.close(binary.BigEndian.AppendUint64(append(s.open(10), spaceBlock, 0), uint64(k)))
 }
 
 // openMark is the key that says that a block may have open messages of an actor with
 // that priority. An actor's marks sort as its messages are claimed.
-func openMark(actor string, priority int, k block) []byte {
-	key := make([]byte, 0, len(actor)+11)
+func (s *stock) openMark(actor string, priority int, k block) []byte {
+	key := s.open(len(actor) + 11)
 	key = append(key, spaceBlock)
 	key = append(key, actor...)
 	key = append(key, 0, byte(maxPriority-priority))
-	return binary.BigEndian.AppendUint64(key, uint64(k))
+	return s.close(binary.BigEndian.AppendUint64(key, uint64(k)))
 }
 
 // A mark is a key of spaceBlock.
@@ -68,10 +68,11 @@ type mark struct {
 }
 
 func (m mark) key() []byte {
+	var s stock
 	if m.actor == "" {
-		return claimsMark(m.block)
+		return s.claimsMark(m.block)
 	}
-	return openMark(m.actor, m.priority, m.block)
+	return s.openMark(m.actor, m.priority, m.block)
 }
 
 // parseMark reads the key of a mark. The actor's name is made by name.
@@ -95,12 +96,12 @@ func markTx(tx store.Tx, key []byte) {
 
 // markOpenTx marks the block of a message of which an open record is written.
 func (b *Box) markOpenTx(tx store.Tx, rec *record) {
-	markTx(tx, openMark(rec.to, rec.priority, b.blockOf(rec.id)))
+	markTx(tx, rec.stock.openMark(rec.to, rec.priority, b.blockOf(rec.id)))
 }
 
 // markClaimTx marks the block of a message that is claimed.
 func (b *Box) markClaimTx(tx store.Tx, rec *record) {
-	markTx(tx, claimsMark(b.blockOf(rec.id)))
+	markTx(tx, rec.stock.claimsMark(b.blockOf(rec.id)))
 }
 
 // marked reports whether every block of the store is marked, as this box cuts them.

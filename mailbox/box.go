@@ -27,7 +27,8 @@ type Options struct {
 }
 
 // A Box is the mailbox of one store. Its methods may be called from any
-// goroutine. Every answer waits until what it says is durable.
+// goroutine. Every answer waits until what it says is durable, but that of some claims
+// (see Claim).
 type Box struct {
 	store  store.Store
 	leases *fence.Leases
@@ -47,6 +48,7 @@ type Box struct {
 	tallies   tallies
 	retention *alarm              // ended messages and events whose time is over
 	trimmed   map[trimKey]trimmed // of the goroutine that looks after retention
+	steady    steadiness          // of the same goroutine
 	lapses    *alarm              // NEW messages whose time to live is over
 	bounds    listBounds
 	stale     stale // marks of blocks in which nothing is left
@@ -165,7 +167,7 @@ func (b *Box) Load(ctx context.Context) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	err := b.store.View(ctx, func(r store.Reader) error {
-		b.scanClaims(r, func(rec *record) { x.holdLocked(rec.id, rec.hold()) })
+		b.scanClaims(r, func(rec *record) { x.enterLocked(rec.id, rec.hold()) })
 		b.loadBlocks(r)
 		return nil
 	})
@@ -193,9 +195,9 @@ func (b *Box) WallStepped() {
 	}
 }
 
-// Run makes delayed messages ready at their due time, ends those whose time to live
-// is over at that time, removes ended messages and
-// events whose retention is over, and finishes staged sends that a full disk left
+// Run makes delayed messages ready at their due time, ends those whose time to live is
+// over at that time, removes ended messages and events whose retention is over, and marks
+// of blocks that stand for nothing, and finishes staged sends that a full disk left
 // unfinished, until ctx ends; it returns ctx's cause.
 func (b *Box) Run(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
@@ -239,11 +241,13 @@ func (b *Box) Run(ctx context.Context) error {
 	}
 }
 
-// logging is look, which says what an error meant.
+// logging is look, which says what an error meant. That of a store that is closed means
+// nothing: a supervisor that ends, or hands its place over, closes it before ctx ends, and
+// the next one looks for itself.
 func (b *Box) logging(what string, look func(context.Context) (time.Time, error)) func(context.Context) (time.Time, error) {
 	return func(ctx context.Context) (time.Time, error) {
 		next, err := look(ctx)
-		if err != nil && ctx.Err() == nil {
+		if err != nil && ctx.Err() == nil && !refusal.Has(err, refusal.Unavailable) {
 			b.log.Error(what, "err", err)
 		}
 		return next, err
@@ -264,6 +268,16 @@ func (b *Box) get(r store.Reader, id ID) (*record, error) {
 		return nil, err
 	}
 	return rec, nil
+}
+
+// mustRead is get of a message that is there: in a transaction that has failed already
+// nothing is read, and its error is the one that counts.
+func (b *Box) mustRead(r store.Reader, id ID) (*record, error) {
+	rec, err := b.get(r, id)
+	if err == nil && rec == nil {
+		err = missing(id)
+	}
+	return rec, err
 }
 
 // mustGet is get with a refusal where there is no such message, or none that

@@ -9,59 +9,7 @@ import (
 	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/mailbox"
 	"github.com/sovereign-run/sovereign/mailbox/mailboxtest"
-	"github.com/sovereign-run/sovereign/recovery"
-	"github.com/sovereign-run/sovereign/store/bolt"
 )
-
-// bubble is a mailbox in a synctest bubble, whose clocks are the bubble's.
-func bubble(t *testing.T, dir string, actors ...mailbox.Actor) *mailbox.Box {
-	t.Helper()
-	db, err := bolt.Open(dir, bolt.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	start := time.Now()
-	leases := fence.New(db, func() fence.Instant { return fence.Instant(time.Hour + time.Since(start)) })
-	box, err := mailbox.Open(t.Context(), db, leases, mailbox.Options{Random: func() float64 { return 0.5 }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := box.SetActors(t.Context(), actors); err != nil {
-		t.Fatal(err)
-	}
-	if err := box.Load(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if _, err := box.Verify(context.Background(), func(p mailbox.Problem) { t.Errorf("verify: %+v", p) }); err != nil {
-			t.Error(err)
-		}
-		_ = box.Close()
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return box
-}
-
-func begin(t *testing.T, box *mailbox.Box, slot int) fence.Holder {
-	t.Helper()
-	l, err := box.Begin(t.Context(), fence.Slot{Actor: "work", Number: slot}, fence.NewProcess(), time.Minute, mailbox.Event{Kind: "started"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l.Holder()
-}
-
-func sendTo(t *testing.T, box *mailbox.Box, m mailbox.Outgoing) mailbox.ID {
-	t.Helper()
-	m.To = "work"
-	s, err := box.Send(t.Context(), m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s.ID
-}
 
 // P9: a delayed message is handed to a claim that waits at the very moment it is
 // due, also when an earlier one comes up while Run waits. Remove dueWake and this
@@ -97,19 +45,12 @@ func TestRecoveryRun_SweepsAtTheExpiry(t *testing.T) {
 		lost := make(chan time.Duration, 9)
 		start := time.Now()
 		box.OnLost(func(fence.Holder, mailbox.Ref, string) { lost <- time.Since(start) })
-		r := recovery.New(box, recovery.NewWorkspaces(dir), nil)
-		if _, err := r.Reconcile(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		go func() { _ = r.Run(t.Context()) }()
+		recoverIn(t, box, dir)
 		a := begin(t, box, 1)
 		sendTo(t, box, mailbox.Outgoing{})
-		got, err := box.Claim(t.Context(), a, mailbox.ClaimRequest{})
-		if err != nil || len(got) != 1 {
-			t.Fatal(got, err)
-		}
+		ref := claimNext(t, box, a)
 		time.Sleep(4 * time.Second)
-		if _, _, err := box.Renew(t.Context(), a, mailboxtest.RefOf(got[0]), nil); err != nil {
+		if _, _, err := box.Renew(t.Context(), a, ref, nil); err != nil {
 			t.Fatal(err)
 		}
 		if at := <-lost; at != 14*time.Second {
@@ -119,9 +60,7 @@ func TestRecoveryRun_SweepsAtTheExpiry(t *testing.T) {
 		if err := box.SetActors(t.Context(), []mailbox.Actor{actor}); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := box.Claim(t.Context(), a, mailbox.ClaimRequest{}); err != nil || len(got) != 1 {
-			t.Fatal(got, err)
-		}
+		claimNext(t, box, a)
 		if at := <-lost; at != 15*time.Second {
 			t.Fatalf("swept after %s, want 15s", at)
 		}
@@ -143,20 +82,13 @@ func TestRecoveryRun_TellsOfOverdueClaims(t *testing.T) {
 			start := time.Now()
 			overdue := make(chan time.Duration, 1)
 			box.OnOverdue(func(fence.Holder, mailbox.Ref, mailbox.Category) { overdue <- time.Since(start) })
-			r := recovery.New(box, recovery.NewWorkspaces(dir), nil)
-			if _, err := r.Reconcile(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			go func() { _ = r.Run(t.Context()) }()
+			recoverIn(t, box, dir)
 			a, b := begin(t, box, 1), begin(t, box, 2)
 			id := sendTo(t, box, mailbox.Outgoing{})
-			got, err := box.Claim(t.Context(), a, mailbox.ClaimRequest{})
-			if err != nil || len(got) != 1 {
-				t.Fatal(got, err)
-			}
+			ref := claimNext(t, box, a)
 			for range 8 {
 				time.Sleep(5 * time.Second)
-				if _, _, err := box.Renew(t.Context(), a, mailboxtest.RefOf(got[0]), nil); err != nil {
+				if _, _, err := box.Renew(t.Context(), a, ref, nil); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -59,8 +59,12 @@ const maxRequest = 256
 // maxClaims bounds the claims granted by one transaction.
 const maxClaims = 12
 
-// Claim claims messages of the holder's actor and returns them once that is
-// durable, with their tokens.
+// Claim claims messages of the holder's actor and returns them with their tokens, once
+// no end of this process can undo that. It is durable before anything that rests on it,
+// and 10 ms later at most; until then a crash of the machine makes the message NEW again,
+// and no process has a part in it any more (P3.12). A claim that would not be NEW again
+// when its process is lost, by its actor's policy or since it is the last attempt, is
+// durable on return.
 //
 // Without ID or Request only messages that the process does not hold yet are
 // claimed; none to be had is an empty answer and no error. ID asks for that
@@ -116,7 +120,7 @@ func (b *Box) Claim(ctx context.Context, h fence.Holder, q ClaimRequest) ([]Deli
 		left = room{size: q.Size, left: q.Room}
 	}
 	idle := func() (context.Context, error) {
-		if err := b.holds(ctx, h); err != nil || q.Wait == 0 {
+		if err := b.checkLease(ctx, h); err != nil || q.Wait == 0 {
 			return ctx, err
 		}
 		return wait()
@@ -138,7 +142,9 @@ func (b *Box) Claim(ctx context.Context, h fence.Holder, q ClaimRequest) ([]Deli
 		if err != nil {
 			break
 		}
-		idle = nil // who has something does not wait for more
+		if len(out) > 0 {
+			idle = nil // who has something does not wait for more
+		}
 	}
 	return out, nil
 }
@@ -238,6 +244,9 @@ func (b *Box) grant(ctx context.Context, q ask, ids []ID) ([]Delivery, error) {
 				b.log.Error("unreadable message left alone", "msg", id.String(), "err", err)
 			}
 		}
+		if b.mayBeAsynchronous(h.Slot.Actor, g.granted) {
+			tx.Asynchronous()
+		}
 		return nil
 	})
 	if err != nil {
@@ -256,6 +265,16 @@ func (b *Box) grant(ctx context.Context, q ask, ids []ID) ([]Delivery, error) {
 		b.giveBack(ctx, h.Slot.Actor, slices.DeleteFunc(slices.Clone(ids), func(id ID) bool { return slices.Contains(taken, id) }))
 	}
 	return b.granted(g.granted), nil
+}
+
+// mayBeAsynchronous reports whether the claims may be answered before they are durable (P3.12):
+// where one that is lost makes its message NEW again, in which state a crash of the machine
+// leaves it as well. A last attempt is none of those (P3.9), nor what is to be parked.
+func (b *Box) mayBeAsynchronous(actor string, claims []grantedClaim) bool {
+	policy := b.policy(actor)
+	return !slices.ContainsFunc(claims, func(g grantedClaim) bool {
+		return g.ended != nil || follow(Outcome{Verdict: Unreported}, g.rec.attempts, policy, 0).state != New
+	})
 }
 
 // granting is a grant on its way through its transaction: what the run that counts,

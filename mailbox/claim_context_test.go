@@ -2,7 +2,9 @@ package mailbox_test
 
 import (
 	"context"
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/sovereign-run/sovereign/mailbox"
 	"github.com/sovereign-run/sovereign/mailbox/mailboxtest"
@@ -43,5 +45,32 @@ func TestClaim_DoesNotWaitForMore(t *testing.T) {
 		}})
 	if err != nil || len(got) != sent {
 		t.Errorf("%d messages, %v", len(got), err)
+	}
+}
+
+// A claim that finds a message which cannot be claimed after all, here one whose time to
+// live is over and which no sweep has ended yet, waits for the next one as any claim
+// waits: no longer than it was told to, and no longer than its connection lasts. Have
+// Claim not ask idle again where it has got nothing and this fails: such a claim had no
+// end, and held up the end of its supervisor.
+func TestClaim_WaitsAsLongAsItMayAfterAStaleEntry(t *testing.T) {
+	h := mailboxtest.Open(t, mailboxtest.Actor("work"))
+	a := h.MustBegin(t, "work", 1)
+	if _, err := h.Box.Send(t.Context(), mailbox.Outgoing{To: "work", TTL: time.Second}); err != nil {
+		t.Fatal(err)
+	}
+	h.Advance(time.Minute)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	waited := false
+	// So that a claim without an end is told as one.
+	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer stop()
+	got, err := h.Box.Claim(ctx, a, mailbox.ClaimRequest{Wait: time.Hour, Waits: func() (context.Context, error) {
+		waited = true
+		return over, nil
+	}})
+	if !waited || len(got) != 0 || !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, %v; it waited within the context of its connection: %v", got, err, waited)
 	}
 }

@@ -8,17 +8,22 @@ import (
 	"github.com/sovereign-run/sovereign/refusal"
 )
 
-// Records are sealed (all but actors, which are JSON, and what says all in its key): a version byte, fields, and the CRC-32C of both, so
-// that a damaged record is refused and never believed. bbolt itself checks
-// no data pages.
+// Records are sealed (all but actors, which are JSON, and what says all in its key): a
+// version byte, fields, and the CRC-32C of both, so that a damaged record is refused and
+// never believed. bbolt itself checks no data pages.
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // An encoder appends the fields of one record.
-type encoder struct{ b []byte }
+type encoder struct {
+	b  []byte
+	of *stock
+}
 
-func newEncoder(version byte, size int) *encoder {
-	return &encoder{b: append(make([]byte, 0, size+5), version)}
+// newEncoder begins a record of about so many bytes, which are cut from a stock; nothing
+// else is until it is sealed.
+func newEncoder(of *stock, version byte, size int) *encoder {
+	return &encoder{b: append(of.open(size+5), version), of: of}
 }
 
 func (e *encoder) byte(v byte)     { e.b = append(e.b, v) }
@@ -38,7 +43,7 @@ func (e *encoder) time(t time.Time) {
 }
 
 func (e *encoder) seal() []byte {
-	return binary.BigEndian.AppendUint32(e.b, crc32.Checksum(e.b, castagnoli))
+	return e.of.close(binary.BigEndian.AppendUint32(e.b, crc32.Checksum(e.b, castagnoli)))
 }
 
 // A decoder reads the fields of one record. A field that is not there makes it

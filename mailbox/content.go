@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"slices"
 	"time"
+
+	"github.com/sovereign-run/sovereign/protocol"
 )
 
 // Content is what a message says: written once, when it is sent.
@@ -26,7 +28,7 @@ func (c *content) encode() []byte {
 	for k, v := range c.headers {
 		size += len(k) + len(v) + 6
 	}
-	e := newEncoder(contentVersion, size)
+	e := newEncoder(nil, contentVersion, size)
 	e.string(c.from)
 	e.string(c.subject)
 	e.uint(uint64(len(c.headers)))
@@ -104,7 +106,9 @@ func glance(id ID, b []byte) (h heading, err error) {
 }
 
 // fingerprint tells whether two sends under one key say the same. It covers
-// what the receiver sees: sender, subject, headers, group, priority, body.
+// what the receiver sees: sender, subject, headers, group, priority, body; but not the
+// header with the id that it had in another store, so that who sends it once more does not
+// say something else for its having been moved.
 func (c *content) fingerprint(priority int) [16]byte {
 	h := sha256.New()
 	part := func(s []byte) {
@@ -116,6 +120,9 @@ func (c *content) fingerprint(priority int) [16]byte {
 	part([]byte(c.from))
 	part([]byte(c.subject))
 	for _, k := range sortedKeys(c.headers) {
+		if k == protocol.HeaderImportedID {
+			continue
+		}
 		part([]byte(k))
 		part([]byte(c.headers[k]))
 	}

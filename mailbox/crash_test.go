@@ -210,7 +210,7 @@ func TestLies_AtEveryWriteOfEveryOperation(t *testing.T) {
 							t.Fatalf("write %d: %v", n, err)
 						}
 						h.Reopen(t)
-						if _, err := recovery.New(h.Box, recovery.NewWorkspaces(h.Dir), nil).Reconcile(ctx); err != nil {
+						if _, err := recovery.New(h.Box, recovery.NewWorkspaces(h.Dir), nil).Reconcile(ctx, nil); err != nil {
 							t.Fatalf("write %d: reconcile: %v", n, err)
 						}
 					case err == nil:
@@ -269,7 +269,7 @@ func TestComplete_DiskFullAfterwards(t *testing.T) {
 	for range 30 {
 		ids = append(ids, h.MustStage(t, a, ref, "other", ""))
 	}
-	disk.n = 1
+	disk.arm(1, false)
 	if s := h.MustSettle(t, a, ref, mailboxtest.Completed("")); s.State != mailbox.Done {
 		t.Fatalf("%+v", s)
 	}
@@ -310,7 +310,7 @@ func TestReconcile_DamagedStagedSend(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.Reopen(t)
-		r, err := recovery.New(h.Box, recovery.NewWorkspaces(h.Dir), nil).Reconcile(ctx)
+		r, err := recovery.New(h.Box, recovery.NewWorkspaces(h.Dir), nil).Reconcile(ctx, nil)
 		if err != nil || len(r.Recovered) != 1 {
 			t.Fatalf("%+v, %v", r, err)
 		}

@@ -58,17 +58,19 @@ func (b *Box) endTx(tx store.Tx, rec *record, o Outcome, inline int, m moment) (
 		Process: rec.claim.process, Slot: rec.holder().Slot, StartedAt: rec.claim.startedAt, EndedAt: m.at,
 		Status: next.status, Category: o.Category, Counted: next.counted, ByWorker: o.ByWorker, verb: verb, expired: o.expired,
 		Reason: reason, ExitCode: o.ExitCode, Signal: o.Signal}
-	tx.Put(receiptKey(rec.id, rec.attempt), receipt.encode())
+	keys := &rec.stock
+	keys.reserve(stockEnd)
+	tx.Put(keys.receiptKey(rec.id, rec.attempt), receipt.encode(keys))
 
 	out := ending{ref: ref, holder: rec.holder(), to: rec.to, how: o.Category}
 	publish := discardStaged
 	if o.Verdict == Complete {
 		publish = publishStaged
 		if o.Result != nil {
-			tx.Put(idKey(spaceResult, rec.id), encodeResult(o.Result, o.ResultTruncated))
+			tx.Put(keys.idKey(spaceResult, rec.id), encodeResult(keys, o.Result, o.ResultTruncated))
 		}
 	}
-	children, more, err := b.stagedStepTx(tx, ref, 0, publish, inline)
+	children, more, err := b.stagedStepTx(tx, keys, ref, 0, publish, inline)
 	if err != nil {
 		return ending{}, err
 	}
@@ -94,8 +96,9 @@ func (b *Box) endTx(tx store.Tx, rec *record, o Outcome, inline int, m moment) (
 	if next.delay > 0 {
 		rec.dueAt = m.at.Add(next.delay).UTC()
 	}
-	b.eventTx(tx, Event{At: m.at, Kind: endKind(next), Actor: rec.to, Slot: slot, Process: process, Message: rec.id,
-		Attempt: attempt, Token: token, Category: string(o.Category), Text: protocol.Cut(reason, 512)})
+	event := Event{At: m.at, Kind: endKind(next), Actor: rec.to, Slot: slot, Process: process, Message: rec.id,
+		Attempt: attempt, Token: token, Category: string(o.Category), Text: protocol.Cut(reason, 512)}
+	tx.Append(spaceEvent, event.encode(keys))
 	if o.Died && rec.deaths == poisonous {
 		b.eventTx(tx, Event{At: m.at, Kind: protocol.EventPoison, Actor: rec.to, Slot: slot, Process: process, Message: rec.id,
 			Attempt: attempt, Token: token, Category: string(o.Category), Text: poison(rec.deaths)})
@@ -195,13 +198,13 @@ func (b *Box) restateTx(tx store.Tx, rec *record, to State, at time.Time) {
 		}
 	}
 	tx.Put(newKey, rec.encode())
-	tx.Add(countKey(rec.to, from), -1)
-	tx.Add(countKey(rec.to, to), 1)
+	tx.Add(rec.stock.countKey(rec.to, from), -1)
+	tx.Add(rec.stock.countKey(rec.to, to), 1)
 }
 
 // fold brings a committed ending into the index.
 func (b *Box) fold(e ending) {
-	b.index.unhold(e.ref)
+	b.index.ended(e.ref)
 	tally := b.tallies.of(e.to)
 	tally.end(e.how)
 	b.diagnose(tally, e)
@@ -214,7 +217,7 @@ func (b *Box) fold(e ending) {
 	b.lapses.set(e.lapsesAt)
 	if e.state != New {
 		b.stale.ends(1)
-		b.ends.tell(e.ref.ID)
+		b.ends.tell(e.ref.ID, nil)
 		b.retention.set(e.purgeAt)
 		if tally.kept() {
 			b.retention.again()
@@ -237,11 +240,11 @@ func (b *Box) pushAll(ready []readied) {
 const resultVersion = 1
 
 // A result is stored with a flag that says that it was cut.
-func encodeResult(body []byte, truncated bool) []byte {
+func encodeResult(of *stock, body []byte, truncated bool) []byte {
 	if len(body) > MaxBody {
 		body, truncated = body[:MaxBody], true
 	}
-	e := newEncoder(resultVersion, len(body)+8)
+	e := newEncoder(of, resultVersion, len(body)+8)
 	if truncated {
 		e.byte(1)
 	} else {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"github.com/sovereign-run/sovereign/store"
 )
@@ -49,6 +50,9 @@ func (b *Box) IndexHolds() (holds, expiries int) {
 	return len(b.index.holds), len(b.index.exp.all)
 }
 
+// PurgeDue looks once at what may go.
+func (b *Box) PurgeDue(ctx context.Context) (next time.Time, err error) { return b.purgeDue(ctx) }
+
 var Printable = printable
 
 // SpaceOpen is the key space of the messages that have not ended.
@@ -60,8 +64,10 @@ func (b *Box) FinishRest(ctx context.Context) (left bool, added <-chan struct{})
 }
 
 // BoundLists has a list read so many records at a time, and its pages end after so
-// many such steps.
-func (b *Box) BoundLists(records, steps int) { b.bounds.records, b.bounds.steps = records, steps }
+// many such steps, however slow the machine is.
+func (b *Box) BoundLists(records, steps int) {
+	b.bounds.records, b.bounds.steps, b.bounds.time = records, steps, time.Hour
+}
 
 // SpaceBlock is the key space of the marks of blocks.
 const SpaceBlock = spaceBlock
@@ -118,3 +124,16 @@ func (b *Box) InOrder(ctx context.Context, actor string) (ids []ID, err error) {
 
 // Unmark looks at so many marks of blocks, and removes those that stand for nothing.
 func (b *Box) Unmark(ctx context.Context, most int) error { return b.unmark(ctx, most) }
+
+// Keys returns how many idempotency keys are on record.
+func (b *Box) Keys(ctx context.Context) (n int, err error) {
+	err = b.store.View(ctx, func(r store.Reader) error {
+		n = 0
+		r.Scan([]byte{spaceKey}, nil, func(_, _ []byte) bool { n++; return true })
+		return nil
+	})
+	return n, err
+}
+
+// MaxNoted is maxNoted.
+const MaxNoted = maxNoted

@@ -23,13 +23,13 @@ func (b *Box) granted(claims []grantedClaim) []Delivery {
 	out := make([]Delivery, 0, len(claims))
 	for _, g := range claims {
 		if g.ended != nil {
-			b.index.unhold(g.ended.ref)
+			b.index.ended(g.ended.ref)
 			b.tallies.of(g.ended.to).end(g.ended.how)
 			b.journal.appended()
 			b.tellLost(g.ended.holder, g.ended.ref, "expired")
 		}
 		if !g.again {
-			b.index.hold(g.rec.id, g.rec.hold())
+			b.index.granted(g.rec.id, g.rec.hold())
 			b.tallies.of(g.rec.to).claims.Add(1)
 		}
 		g.d.Again = g.again
@@ -51,12 +51,18 @@ func (b *Box) claimTx(tx store.Tx, id ID, q ask, m moment) (grantedClaim, error)
 		return out, refusal.New(refusal.NotAddressee, fmt.Sprintf("message %s is not for %s", id, h.Slot.Actor),
 			"it is addressed to "+rec.to, "")
 	}
-	actor := b.policy(rec.to)
-	if actor.Removed || actor.Paused && !q.byID {
-		return out, notClaimable(rec, "deliveries to "+rec.to+" are held back").Later()
+	// What the process holds it gets back whatever has become of its actor (P3.3).
+	heldBack := func() error {
+		if actor := b.policy(rec.to); actor.Removed || actor.Paused {
+			return notClaimable(rec, "deliveries to "+rec.to+" are held back").Later()
+		}
+		return nil
 	}
 	switch rec.state {
 	case New:
+		if err := heldBack(); err != nil {
+			return out, err
+		}
 		if err := b.waitsTx(tx, rec, m.at); err != nil {
 			return out, err
 		}
@@ -81,6 +87,9 @@ func (b *Box) claimTx(tx store.Tx, id ID, q ask, m moment) (grantedClaim, error)
 		if live || !expired || b.index.withholds(rec.claim.process) || rec.claim.endsWithItsProcess(m.now) && (!leased || b.leases.Kept(rec.holder().Slot, rec.claim.lease)) {
 			return out, notClaimable(rec, fmt.Sprintf("attempt %d holds it", rec.attempt)).Later()
 		}
+		if err := heldBack(); err != nil {
+			return out, err
+		}
 		ended, err := b.endTx(tx, rec, Outcome{Verdict: Unreported, Category: CategoryClaimExpired, ExitCode: -1, expired: true,
 			Reason: "the claim had expired when the message was claimed again"}, 0, m)
 		if err != nil {
@@ -101,7 +110,7 @@ func (b *Box) claimTx(tx store.Tx, id ID, q ask, m moment) (grantedClaim, error)
 		return out, notClaimable(rec, "it is "+rec.state.String())
 	}
 	// Read first: nothing may be written for a message that cannot be delivered.
-	c, err := decodeContent(rec.id, tx.Get(idKey(spaceContent, rec.id)))
+	c, err := decodeContent(rec.id, tx.Get(rec.stock.idKey(spaceContent, rec.id)))
 	if err != nil {
 		return out, err
 	}
@@ -155,11 +164,11 @@ func (b *Box) grantTx(tx store.Tx, rec *record, h fence.Holder, request string, 
 	if rec.group != "" {
 		tx.Put(groupKey(rec.to, rec.group), binary.BigEndian.AppendUint64(nil, uint64(rec.id)))
 	}
-	tx.Add(countKey(rec.to, rec.state), -1)
+	tx.Add(rec.stock.countKey(rec.to, rec.state), -1)
 	rec.state = Claimed
 	tx.Put(rec.key(), rec.encode())
 	b.markClaimTx(tx, rec)
-	tx.Add(countKey(rec.to, Claimed), 1)
+	tx.Add(rec.stock.countKey(rec.to, Claimed), 1)
 }
 
 func (b *Box) deliveryTx(r store.Reader, rec *record, now fence.Instant) (Delivery, error) {

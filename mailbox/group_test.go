@@ -66,7 +66,7 @@ func TestGroup_UnlockedByEveryEnd(t *testing.T) {
 		"parked":                          {state: mailbox.Parked, park: true, end: lost},
 		"supervisor lost at the last attempt": {state: mailbox.Dead, end: func(h *mailboxtest.House, _ fence.Holder, _ mailbox.Ref) error {
 			h.Reopen(t)
-			_, err := recovery.New(h.Box, recovery.NewWorkspaces(h.Dir), nil).Reconcile(ctx)
+			_, err := recovery.New(h.Box, recovery.NewWorkspaces(h.Dir), nil).Reconcile(ctx, nil)
 			return err
 		}},
 		"expired": {state: mailbox.Dead, end: func(h *mailboxtest.House, _ fence.Holder, _ mailbox.Ref) error {

@@ -43,7 +43,7 @@ const remembered = 1000
 // person or the message itself is the cause of does not.
 func fails(c Category) bool {
 	switch c {
-	case CategoryWorkerLost, CategoryExitStatus, CategoryTimeout, CategoryClaimExpired, CategoryNoProgress, CategoryFailedByWorker:
+	case CategoryWorkerLost, CategoryExitStatus, CategoryTimeout, CategoryClaimExpired, CategoryNoProgress, CategoryResultTooLarge, CategoryFailedByWorker:
 		return true
 	}
 	return false

@@ -1,6 +1,7 @@
 package mailbox
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/sovereign-run/sovereign/fence"
@@ -37,17 +38,19 @@ func (h *hold) wakeAt() fence.Instant {
 	return at
 }
 
-// hold says that a claim has been granted.
-func (x *index) hold(id ID, h *hold) {
+// granted says that a claim has been granted.
+func (x *index) granted(id ID, h *hold) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if !x.loaded {
 		return
 	}
-	x.holdLocked(id, h)
+	x.enterLocked(id, h)
 }
 
-func (x *index) holdLocked(id ID, h *hold) {
+// enterLocked remembers a hold, in the place of an earlier one of its message. The caller
+// holds mu.
+func (x *index) enterLocked(id ID, h *hold) {
 	if old := x.holds[id]; old != nil {
 		x.dropLocked(old)
 	}
@@ -95,7 +98,7 @@ func (x *index) attend() {
 	}
 }
 
-// dropLocked forgets a hold.
+// dropLocked forgets a hold. The caller holds mu.
 func (x *index) dropLocked(h *hold) {
 	if h.place >= 0 {
 		x.exp.remove(h.place)
@@ -152,9 +155,9 @@ func (x *index) renewed(ref Ref, expiresAt, staleAt fence.Instant) {
 	}
 }
 
-// unhold says that a claim has ended. A later claim of the same message is left
+// ended says that a claim has ended. A later claim of the same message is left
 // alone.
-func (x *index) unhold(ref Ref) {
+func (x *index) ended(ref Ref) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if h := x.holds[ref.ID]; h != nil && h.token == ref.Token {
@@ -191,7 +194,7 @@ func (x *index) heldBy(p fence.Process, request string) []Ref {
 			out = append(out, Ref{ID: h.id, Token: h.token})
 		}
 	}
-	slices.SortFunc(out, func(a, b Ref) int { return int(int64(a.ID) - int64(b.ID)) })
+	slices.SortFunc(out, func(a, b Ref) int { return cmp.Compare(a.ID, b.ID) })
 	return out
 }
 

@@ -9,7 +9,8 @@ import (
 )
 
 // The index is a fold over committed changes: who waits, until when, and who
-// holds what. It lives in memory; Load reads the claims into it, and claims the rest, block by block.
+// holds what. It lives in memory: Load reads into it what is claimed, and claiming reads what
+// waits, block by block.
 // It is a hint: a claim re-reads its one record and decides there (P3.11).
 //
 // The rule that keeps it honest: whoever commits a change that makes a message
@@ -40,7 +41,12 @@ type queue struct {
 	levels  []level // by priority, highest first
 	waiting []chan struct{}
 	paused  bool
+	passed  int // messages handed out in a row before older ones of lower priority
 }
+
+// mostPassed is how many messages in a row may go before an older one because of their
+// priority. Then the oldest goes, so that a low priority waits long, and not for ever.
+const mostPassed = 64
 
 // A level is the ready messages of one priority: a min-heap of ids, and the blocks in
 // which there may be more. A block that has been read meanwhile counts for nothing.
@@ -138,23 +144,28 @@ func (q *queue) empty() bool {
 }
 
 // take removes the first ready message of an actor: highest priority, then send
-// order. Where that may lie in a block that has not been read, it returns that
-// block, which is to be read first. Where there is none it returns a
-// channel that is closed when it is worth looking again; leave must be called with a
-// channel no longer waited on.
+// order; after mostPassed that went before an older one, that one. Where that may lie in a
+// block that has not been read, it returns that block, which is to be read first. Where
+// there is none and wait is true it returns a channel that is closed when it is worth
+// looking again; leave must be called with a channel no longer waited on.
 func (x *index) take(actor string, wait bool) (id ID, ok bool, again chan struct{}, unread *block) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	q := x.queue(actor)
 	if !q.paused {
-		for i := range q.levels {
-			l := &q.levels[i]
+		first, oldest := x.firstOf(q)
+		if first != oldest && q.passed >= mostPassed {
+			first = oldest
+		}
+		if first >= 0 {
+			l := &q.levels[first]
 			if k, ok := x.before(l); ok {
 				return 0, false, nil, &k
 			}
-			if len(l.ids.all) > 0 {
-				return l.ids.pop(), true, nil, nil
+			if q.passed++; first == oldest {
+				q.passed = 0
 			}
+			return l.ids.pop(), true, nil, nil
 		}
 	}
 	if wait {
@@ -162,6 +173,32 @@ func (x *index) take(actor string, wait bool) (id ID, ok bool, again chan struct
 		q.waiting = append(q.waiting, again)
 	}
 	return 0, false, again, nil
+}
+
+// firstOf returns which level of q has the message that is next by its priority, and
+// which the one that was sent first of all; -1 where there is none. Of a block that has not
+// been read the messages count from its first on.
+func (x *index) firstOf(q *queue) (first, oldest int) {
+	first, oldest = -1, -1
+	var least ID
+	for i := range q.levels {
+		l := &q.levels[i]
+		var head ID
+		if k, ok := x.before(l); ok {
+			head = ID(k) << x.bits
+		} else if len(l.ids.all) > 0 {
+			head = l.ids.all[0]
+		} else {
+			continue
+		}
+		if first < 0 {
+			first = i
+		}
+		if oldest < 0 || head < least {
+			oldest, least = i, head
+		}
+	}
+	return first, oldest
 }
 
 // leave withdraws a channel got from take. If it had been woken, the next one
@@ -201,6 +238,25 @@ func (x *index) popDue(now time.Time) (next time.Time, changed <-chan struct{}) 
 		next = time.Unix(0, x.due.all[0].at)
 	}
 	return next, x.dueWake
+}
+
+// NextDue returns, for each actor that has messages which wait for their time, when the
+// first of them is due. It reads no store: what waits in blocks that no claim has got to is
+// not known yet. It costs a look at each message that waits for its time.
+func (b *Box) NextDue() map[string]time.Time {
+	b.index.mu.Lock()
+	defer b.index.mu.Unlock()
+	first := map[string]int64{}
+	for _, e := range b.index.due.all {
+		if at, ok := first[e.actor]; !ok || e.at < at {
+			first[e.actor] = e.at
+		}
+	}
+	out := make(map[string]time.Time, len(first))
+	for actor, at := range first {
+		out[actor] = time.Unix(0, at)
+	}
+	return out
 }
 
 type dueEntry struct {

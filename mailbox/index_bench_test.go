@@ -35,10 +35,10 @@ func BenchmarkReadyIndex(b *testing.B) {
 					b.Fatal("nothing was ready")
 				}
 				token := fence.Token(n)
-				x.hold(id, &hold{id: id, place: -1, token: token, expiresAt: fence.Instant(n),
+				x.granted(id, &hold{id: id, place: -1, token: token, expiresAt: fence.Instant(n),
 					holder: fence.Holder{Slot: fence.Slot{Actor: to, Number: 1}, Process: process}})
 				x.renewed(Ref{ID: id, Token: token}, fence.Instant(n+1), 0)
-				x.unhold(Ref{ID: id, Token: token})
+				x.ended(Ref{ID: id, Token: token})
 			}
 		})
 	}

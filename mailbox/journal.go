@@ -18,7 +18,8 @@ type journal struct {
 
 	mu      sync.Mutex    // guards all below
 	changed chan struct{} // closed and made anew when events were committed; nil while nobody waits
-	queue   []Event       // given to Note, not yet written
+	queue   []Event       // given to Note, not yet written; at most maxNoted
+	dropped int           // given to Note since queue was taken, and not kept
 	writing bool
 	closed  bool
 	idle    chan struct{} // closed when the writer has ended; nil while none runs
@@ -30,8 +31,8 @@ func newJournal(b *Box) *journal { return &journal{box: b} }
 
 const eventVersion = 1
 
-func (ev Event) encode() []byte {
-	e := newEncoder(eventVersion, 64+len(ev.Actor)+len(ev.Kind)+len(ev.Category)+len(ev.Text))
+func (ev *Event) encode(of *stock) []byte {
+	e := newEncoder(of, eventVersion, 64+len(ev.Actor)+len(ev.Kind)+len(ev.Category)+len(ev.Text))
 	id, _ := ev.Process.Bytes()
 	e.time(ev.At)
 	e.string(string(ev.Kind))
@@ -64,7 +65,7 @@ func decodeEvent(seq uint64, v []byte) (Event, error) {
 }
 
 // eventTx appends ev to the journal within tx.
-func (b *Box) eventTx(tx store.Tx, ev Event) { tx.Append(spaceEvent, ev.encode()) }
+func (b *Box) eventTx(tx store.Tx, ev Event) { tx.Append(spaceEvent, ev.encode(nil)) }
 
 // Record appends events to the journal; they are on disk when it returns. A zero
 // At is the present time. At most store.MaxOps events.
@@ -92,9 +93,13 @@ func (b *Box) RecordEssential(ctx context.Context, evs ...Event) error {
 	return b.Record(store.Essential(ctx), evs...)
 }
 
+// maxNoted bounds the events that wait to be written, of a few hundred bytes each, while
+// the store does not answer.
+const maxNoted = 10_000
+
 // Note is Record in the background: it returns at once, and events are written
-// in the order of the calls, several in one commit. Close waits for them. An
-// event that cannot be written is logged.
+// in the order of the calls, several in one commit. Close waits for them. How many
+// could not be written, or found more waiting than are kept, is logged.
 func (b *Box) Note(evs ...Event) {
 	now := b.wall().UTC()
 	for i := range evs {
@@ -102,18 +107,28 @@ func (b *Box) Note(evs ...Event) {
 			evs[i].At = now
 		}
 	}
-	j := b.journal
+	if b.journal.note(evs) {
+		b.log.Error("events are not kept until the store answers", "waiting", maxNoted)
+	}
+}
+
+// note has evs written, and reports whether it is the first to find no room for all of them.
+func (j *journal) note(evs []Event) (full bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.closed {
-		return
+		return false
 	}
-	j.queue = append(j.queue, evs...)
+	kept := min(len(evs), maxNoted-len(j.queue))
+	full = kept < len(evs) && j.dropped == 0
+	j.dropped += len(evs) - kept
+	j.queue = append(j.queue, evs[:kept]...)
 	if !j.writing {
 		j.writing = true
 		j.idle = make(chan struct{})
 		go j.write(j.idle)
 	}
+	return full
 }
 
 // write writes what Note was given until nothing is left; close joins it.
@@ -121,8 +136,8 @@ func (j *journal) write(idle chan struct{}) {
 	defer close(idle)
 	for {
 		j.mu.Lock()
-		evs := j.queue
-		j.queue = nil
+		evs, dropped := j.queue, j.dropped
+		j.queue, j.dropped = nil, 0
 		if len(evs) == 0 {
 			j.writing = false
 			j.mu.Unlock()
@@ -133,6 +148,9 @@ func (j *journal) write(idle chan struct{}) {
 			if err := j.box.Record(context.Background(), step...); err != nil {
 				j.box.log.Error("events not written", "count", len(step), "err", err)
 			}
+		}
+		if dropped > 0 {
+			j.box.log.Error("events not written", "count", dropped, "err", "the store did not answer")
 		}
 	}
 }

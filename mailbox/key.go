@@ -16,7 +16,7 @@ const (
 	spaceContent = 'b' // b ID                        → content: immutable
 	spaceResult  = 'd' // d ID                        → result
 	spaceEvent   = 'e' // e SEQ                       → event
-	spacePurge   = 'f' // f PURGE-AT ID               → state and recipient: ended messages by when they may go
+	spacePurge   = 'f' // f PURGE-AT ID               → state and recipient: ended messages by when they may go; or 0 and the spaceKey of one that is gone
 	spaceGroup   = 'h' // h ACTOR 0 SIZE(2) GROUP      → the message of the group that is CLAIMED; with ID behind: nothing, its messages that can run
 	spaceLapse   = 't' // t LAPSES-AT ID              → nothing: NEW messages by when their time to live is over
 	spaceKey     = 'k' // k ACTOR 0 KEY               → idempotency key
@@ -30,39 +30,54 @@ const (
 	spaceCount   = 'n' // n ACTOR 0 STATE             → counter
 )
 
-func idKey(space byte, id ID) []byte {
-	return binary.BigEndian.AppendUint64(append(make([]byte, 0, 9), space), uint64(id))
+// A key maker that is a method of a stock cuts the key from it. The function of the same
+// name is for who has none: it makes an object.
+
+func idKey(space byte, id ID) []byte { return (*stock)(nil).idKey(space, id) }
+
+func (s *stock) idKey(space byte, id ID) []byte {
+	return s.close(binary.BigEndian.AppendUint64(append(s.open(9), space), uint64(id)))
 }
 
+// putIDKey makes the key within an array of the caller's.
 func putIDKey(k *[9]byte, space byte, id ID) []byte {
 	k[0] = space
 	binary.BigEndian.PutUint64(k[1:], uint64(id))
 	return k[:]
 }
 
-func receiptKey(id ID, attempt int) []byte {
-	k := binary.BigEndian.AppendUint64(append(make([]byte, 0, 13), spaceReceipt), uint64(id))
-	return binary.BigEndian.AppendUint32(k, uint32(attempt))
+func (s *stock) receiptKey(id ID, attempt int) []byte {
+	k := binary.BigEndian.AppendUint64(append(s.open(13), spaceReceipt), uint64(id))
+	return s.close(binary.BigEndian.AppendUint32(k, uint32(attempt)))
 }
 
 // claimKey is the key of a claim in spacePending, and the prefix of its staged
 // sends in spaceStaged.
 func claimKey(space byte, ref Ref) []byte {
-	k := binary.BigEndian.AppendUint64(append(make([]byte, 0, 25), space), uint64(ref.ID))
+	return appendClaimKey(make([]byte, 0, 17), space, ref)
+}
+
+func appendClaimKey(k []byte, space byte, ref Ref) []byte {
+	k = binary.BigEndian.AppendUint64(append(k, space), uint64(ref.ID))
 	return binary.BigEndian.AppendUint64(k, uint64(ref.Token))
 }
 
-func stagedKey(parent Ref, id ID) []byte {
-	return binary.BigEndian.AppendUint64(claimKey(spaceStaged, parent), uint64(id))
+func stagedKey(parent Ref, id ID) []byte { return (*stock)(nil).stagedKey(parent, id) }
+
+func (s *stock) stagedKey(parent Ref, id ID) []byte {
+	return s.close(binary.BigEndian.AppendUint64(appendClaimKey(s.open(25), spaceStaged, parent), uint64(id)))
 }
 
 // purgeKey sorts ended messages by when they may go: nanoseconds since 1970.
-func purgeKey(at time.Time, id ID) []byte {
-	k := binary.BigEndian.AppendUint64(append(make([]byte, 0, 17), spacePurge), uint64(at.UnixNano()))
-	return binary.BigEndian.AppendUint64(k, uint64(id))
+func purgeKey(at time.Time, id ID) []byte { return (*stock)(nil).purgeKey(at, id) }
+
+func (s *stock) purgeKey(at time.Time, id ID) []byte {
+	k := binary.BigEndian.AppendUint64(append(s.open(17), spacePurge), uint64(at.UnixNano()))
+	return s.close(binary.BigEndian.AppendUint64(k, uint64(id)))
 }
 
-func parsePurgeKey(key []byte) (at time.Time, id ID, ok bool) {
+// parseDueKey reads a key of spacePurge or spaceLapse.
+func parseDueKey(key []byte) (at time.Time, id ID, ok bool) {
 	if len(key) != 17 {
 		return time.Time{}, 0, false
 	}
@@ -122,11 +137,13 @@ func dedupKey(actor, key string) []byte {
 	return append(k, key...)
 }
 
-func countKey(actor string, s State) []byte {
-	k := make([]byte, 0, len(actor)+3)
+func countKey(actor string, of State) []byte { return (*stock)(nil).countKey(actor, of) }
+
+func (s *stock) countKey(actor string, of State) []byte {
+	k := s.open(len(actor) + 3)
 	k = append(k, spaceCount)
 	k = append(k, actor...)
-	return append(k, 0, byte(s))
+	return s.close(append(k, 0, byte(of)))
 }
 
 // parseIDKey reads the id at the front of a key of one of the id-first spaces.

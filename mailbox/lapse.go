@@ -32,41 +32,15 @@ func (b *Box) lapseTx(tx store.Tx, rec *record, at time.Time) {
 		Category: string(CategoryExpired), Text: reason})
 }
 
-// lapseStep bounds the messages that are ended between two looks at the index.
-const lapseStep = 256
-
 // lapseDue ends the messages whose time to live is over by now, and returns when
 // the next one's is.
 func (b *Box) lapseDue(ctx context.Context) (next time.Time, err error) {
 	for {
-		now := b.wall()
-		type due struct {
-			id ID
-			at time.Time
-		}
-		var list []due
-		next = time.Time{}
-		err := b.store.View(ctx, func(r store.Reader) error {
-			list = list[:0]
-			r.Scan([]byte{spaceLapse}, nil, func(k, _ []byte) bool {
-				at, id, ok := parsePurgeKey(k)
-				switch {
-				case !ok:
-					return true
-				case at.After(now):
-					next = at
-					return false
-				}
-				list = append(list, due{id, at})
-				return len(list) < lapseStep
-			})
-			return nil
-		})
+		list, next, err := b.dueBy(ctx, spaceLapse, b.wall())
 		if err != nil || len(list) == 0 {
 			return next, err
 		}
-		err = together(list, func(d due) error { return b.lapse(ctx, d.id, d.at) })
-		if err != nil {
+		if err := together(list, func(d due) error { return b.lapse(ctx, d.id, d.at) }); err != nil {
 			return next, err
 		}
 	}

@@ -21,6 +21,12 @@ const maxLeave = 7
 // what has ended is left alone, so there is one receipt per start (P4.4). The
 // caller has ended the process and its tree. It returns what it ended.
 func (b *Box) Leave(ctx context.Context, h fence.Holder, outcome func(Ref) Outcome, ev Event) ([]Ref, error) {
+	return b.leave(ctx, h, outcome, ev, nil)
+}
+
+// leave is Leave. What also, nil = nothing, writes is stored with the first attempts or
+// not at all; its error is returned then, and nothing has ended.
+func (b *Box) leave(ctx context.Context, h fence.Holder, outcome func(Ref) Outcome, ev Event, also func(store.Tx) error) ([]Ref, error) {
 	at := b.wall().UTC()
 	ev.At, ev.Actor, ev.Slot, ev.Process, ev.Token = at, h.Slot.Actor, h.Slot.Number, h.Process, h.Token
 	// 1. Release the lease, together with the first attempts. A crash after it
@@ -29,7 +35,11 @@ func (b *Box) Leave(ctx context.Context, h fence.Holder, outcome func(Ref) Outco
 	if err != nil {
 		return nil, err
 	}
-	ended, err := b.leaveStep(ctx, h, held[:min(len(held), maxLeave)], outcome, &ev)
+	first := maxLeave
+	if also != nil {
+		first-- // room for what it writes
+	}
+	ended, err := b.leaveStep(ctx, h, held[:min(len(held), first)], outcome, &ev, also)
 	if err != nil {
 		return ended, err
 	}
@@ -42,7 +52,7 @@ func (b *Box) Leave(ctx context.Context, h fence.Holder, outcome func(Ref) Outco
 	}
 	// 3. The others.
 	for step := range slices.Chunk(held, maxLeave) {
-		more, err := b.leaveStep(ctx, h, step, outcome, nil)
+		more, err := b.leaveStep(ctx, h, step, outcome, nil, nil)
 		ended = append(ended, more...)
 		if err != nil {
 			return ended, err
@@ -52,11 +62,15 @@ func (b *Box) Leave(ctx context.Context, h fence.Holder, outcome func(Ref) Outco
 }
 
 // leaveStep ends the attempts of step in one transaction. With ev it releases
-// the lease first, and records ev if there was anything to end.
-func (b *Box) leaveStep(ctx context.Context, h fence.Holder, step []Ref, outcome func(Ref) Outcome, ev *Event) (ended []Ref, err error) {
+// the lease first, and records ev if there was anything to end; also, nil = nothing, comes
+// last, and is not essential.
+func (b *Box) leaveStep(ctx context.Context, h fence.Holder, step []Ref, outcome func(Ref) Outcome, ev *Event, also func(store.Tx) error) (ended []Ref, err error) {
 	m := b.moment()
 	var ends []ending
-	err = b.store.Update(store.Essential(ctx), func(tx store.Tx) error {
+	if also == nil {
+		ctx = store.Essential(ctx)
+	}
+	err = b.store.Update(ctx, func(tx store.Tx) error {
 		ends = ends[:0]
 		gone := false
 		if ev != nil {
@@ -85,13 +99,16 @@ func (b *Box) leaveStep(ctx context.Context, h fence.Holder, step []Ref, outcome
 		if ev != nil && ev.Kind != "" && (!gone || len(ends) > 0) {
 			b.eventTx(tx, *ev)
 		}
+		if also != nil {
+			return also(tx)
+		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	for _, ref := range step {
-		b.index.unhold(ref) // also what had ended already
+		b.index.ended(ref) // also what had ended already
 	}
 	b.journal.appended()
 	for _, e := range ends {

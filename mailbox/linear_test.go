@@ -186,7 +186,7 @@ func TestHistory_IsLinearizable(t *testing.T) {
 		}
 	}
 	all.Wait()
-	result, info := porcupine.CheckOperationsVerbose(linearModel, history, time.Minute)
+	result, info := porcupine.CheckOperationsVerbose(linearModel, history, 10*time.Minute)
 	if result != porcupine.Ok {
 		path := t.ArtifactDir() + "/history.html"
 		_ = porcupine.VisualizePath(linearModel, info, path)

@@ -14,13 +14,16 @@ import (
 // are never used again (P7). Text form: "m" and the decimal number.
 type ID uint64
 
-func (id ID) String() string { return "m" + strconv.FormatUint(uint64(id), 10) }
+func (id ID) String() string {
+	var text [21]byte
+	return string(strconv.AppendUint(append(text[:0], 'm'), uint64(id), 10))
+}
 
 // ParseID reads the text form. What is no id is refused, bad_request.
 func ParseID(s string) (ID, error) {
 	digits, ok := strings.CutPrefix(s, "m")
 	n, err := strconv.ParseUint(digits, 10, 53)
-	if !ok || err != nil || n == 0 || ID(n).String() != s {
+	if !ok || err != nil || digits[0] == '0' { // ParseUint takes no sign
 		return 0, refusal.New(refusal.BadRequest, strconv.Quote(protocol.Cut(s, 60))+" is no message id",
 			"an id is m and a number, as in m42", "see `sovereign inbox` for the ids")
 	}
@@ -169,6 +172,7 @@ const (
 	CategoryTimeout         Category = "timeout"
 	CategoryClaimExpired    Category = "claim_expired"
 	CategoryNoProgress      Category = "no_progress"
+	CategoryResultTooLarge  Category = "result_too_large" // of a task
 	CategoryFailedByWorker  Category = "failed_by_worker"
 	CategoryBadMessage      Category = "bad_message"
 	CategoryCancelled       Category = "cancelled"
@@ -185,14 +189,16 @@ type Detail struct {
 	Body            []byte
 	Result          []byte
 	ResultTruncated bool
-	Why             string // why it is not running now; "" where it is running or has ended
-	OnRecord        string // Why without Poison
-	Ready           bool   // NEW, and nothing on record holds it back: somebody has to take it
-	Poison          string // that it seems to kill those who work on it; "" where it does not
-	BlockedBy       ID     // of a NEW message: the one of its group that comes first, 0 none
-	Receipts        []Receipt
-	KeyFree         bool      // it has a key, and holds it no more: its time is over, or a later message holds it
-	KeyUntil        time.Time // until when it holds its key; zero = as long as it exists, or it holds none
+	Why             string        // why it is not running now; "" where it is running or has ended
+	OnRecord        string        // Why without Poison
+	Ready           bool          // NEW, and nothing on record holds it back: somebody has to take it
+	Poison          string        // that it seems to kill those who work on it; "" where it does not
+	BlockedBy       ID            // of a NEW message: the one of its group that comes first, 0 none
+	Receipts        []Receipt     // of the last attempts; more than a thousand, or of half a MiB, are not read
+	TTL             time.Duration // with which it was sent; 0: none
+	Omitted         int           // attempts before those of Receipts
+	KeyFree         bool          // it has a key, and holds it no more: its time is over, or a later message holds it
+	KeyUntil        time.Time     // until when it holds its key; zero = as long as it exists, or it holds none
 }
 
 // A Delivery is a claimed message on its way to its worker.

@@ -116,6 +116,116 @@ func TestCurrent_OrderOfChecks(t *testing.T) {
 	refused(t, "expired lease before message", h.Box.Check(ctx, a, mailbox.Ref{ID: 999}), refusal.LeaseExpired)
 }
 
+// P2.6, P3, P3.6: a send is judged by the fence before its recipient and its size are.
+// So whoever lost the fence is told so, whatever it sends; and a completion whose answer
+// was lost is a repeat, also where a reload has removed a recipient of its sends meanwhile.
+// Only its form is judged before. Have fenceFirst return why and this fails.
+func TestSend_IsJudgedByTheFenceFirst(t *testing.T) {
+	h, a, b := house(t)
+	ctx := context.Background()
+	id := h.MustSend(t, "work", "")
+	ref := mailboxtest.RefOf(h.MustClaim(t, a, id))
+	sends := []mailbox.Outgoing{{To: "other", Body: []byte("child")}}
+	if got, err := h.Box.Settle(ctx, a, ref, mailboxtest.Completed(""), sends); err != nil || len(got.Visible) != 1 {
+		t.Fatal(got, err)
+	}
+	if err := h.Box.SetActors(ctx, []mailbox.Actor{mailboxtest.Actor("work")}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := h.Box.Settle(ctx, a, ref, mailboxtest.Completed(""), sends)
+	if err != nil || !got.Repeated || got.State != mailbox.Done {
+		t.Fatalf("a repeat whose recipient has gone: %+v, %v", got, err)
+	}
+	_, err = h.Box.Settle(ctx, b, ref, mailboxtest.Completed(""), sends)
+	refused(t, "another process, a recipient that has gone", err, refusal.FencingTokenStale)
+	large := mailbox.Outgoing{To: "work", Body: make([]byte, mailbox.MaxBody+1)}
+	_, err = h.Box.Stage(ctx, b, ref, large)
+	refused(t, "another process, too large a body", err, refusal.FencingTokenStale)
+	_, err = h.Box.Stage(ctx, b, ref, mailbox.Outgoing{To: "work", Priority: 1000})
+	refused(t, "another process, a form that cannot be", err, refusal.BadRequest)
+	gone := a
+	gone.Token++
+	_, err = h.Box.SendFenced(ctx, gone, mailbox.Outgoing{To: "nobody"})
+	refused(t, "lost its lease, no such recipient", err, refusal.ActorLeaseLost)
+	_, err = h.Box.SendFenced(ctx, a, mailbox.Outgoing{To: "nobody"})
+	refused(t, "no such recipient", err, refusal.UnknownActor)
+	_, err = h.Box.SendFenced(ctx, a, large)
+	refused(t, "too large a body", err, refusal.MessageTooLarge)
+}
+
+// P2.6: a send of a worker that names no claim needs its lease all the same, in the
+// transaction that sends. Leave the lease's check out of SendFenced and this fails.
+func TestSendFenced_NeedsTheLease(t *testing.T) {
+	h, a, _ := house(t)
+	ctx := t.Context()
+	m := mailbox.Outgoing{To: "other"}
+	if _, err := h.Box.SendFenced(ctx, a, m); err != nil {
+		t.Fatal(err)
+	}
+	before := a
+	before.Token--
+	_, err := h.Box.SendFenced(ctx, before, m)
+	refused(t, "with another lease token", err, refusal.ActorLeaseLost)
+	h.Leases.Drop(a.Slot, a.Token)
+	h.Advance(time.Hour)
+	_, err = h.Box.SendFenced(ctx, a, m)
+	refused(t, "after its lease has expired", err, refusal.LeaseExpired)
+	if err := h.Leases.Release(ctx, a); err != nil {
+		t.Fatal(err)
+	}
+	_, err = h.Box.SendFenced(ctx, a, m)
+	refused(t, "without a lease", err, refusal.ActorLeaseLost)
+	if c, err := h.Box.Counts(ctx, "other"); err != nil || c.New != 1 {
+		t.Fatalf("%+v, %v", c, err)
+	}
+}
+
+// P8: a completion whose sends are refused leaves what its claim had staged before as it
+// was, also where one of the sends repeats that one by its key. Count duplicates among what
+// stageAll placed and this fails. The refusal says which send it was.
+func TestSettle_RefusedSendsLeaveWhatWasStaged(t *testing.T) {
+	h, a, _ := house(t)
+	ctx := t.Context()
+	ref := mailboxtest.RefOf(h.MustClaim(t, a, h.MustSend(t, "work", "")))
+	m := mailbox.Outgoing{To: "other", Key: "k"}
+	first, err := h.Box.Stage(ctx, a, ref, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = h.Box.Settle(ctx, a, ref, mailboxtest.Completed(""), []mailbox.Outgoing{m, {To: "other"}, {To: "nobody"}})
+	refused(t, "complete with a send to nobody", err, refusal.UnknownActor)
+	if said := refusal.Of(err).Message; !strings.HasPrefix(said, `send 3 of 3, to "nobody": `) {
+		t.Errorf("it is not said which: %s", said)
+	}
+	got := h.MustSettle(t, a, ref, mailboxtest.Completed(""))
+	if len(got.Visible) != 1 || got.Visible[0] != first.ID {
+		t.Fatalf("visible: %v, staged was %s", got.Visible, first.ID)
+	}
+	if d := h.MustShow(t, first.ID); d.State != mailbox.New {
+		t.Fatalf("it is %s", d.State)
+	}
+}
+
+// P3.6: a fail that is repeated after its message has been claimed anew answers what it
+// answered then, NEW, and not what has become of the message. Return the present state from
+// ownSettleTx and this fails.
+func TestSettle_RepeatedAfterTheNextClaim(t *testing.T) {
+	h, a, b := house(t)
+	id := h.MustSend(t, "work", "")
+	ref := mailboxtest.RefOf(h.MustClaim(t, a, id))
+	h.MustSettle(t, a, ref, mailboxtest.Failed(""))
+	h.Advance(time.Minute)
+	h.Box.PopDue()
+	current := h.MustClaim(t, b, id)
+	if got := h.MustSettle(t, a, ref, mailboxtest.Failed("")); !got.Repeated || got.State != mailbox.New {
+		t.Errorf("while it is worked on: %+v", got)
+	}
+	h.MustSettle(t, b, mailboxtest.RefOf(current), mailboxtest.Completed(""))
+	if got := h.MustSettle(t, a, ref, mailboxtest.Failed("")); !got.Repeated || got.State != mailbox.New {
+		t.Errorf("after it was done: %+v", got)
+	}
+}
+
 // P1.10, P3, mistake 6: an expired claim is refused, lease_expired, whether or not
 // a sweep has run, and stays so when the message was cancelled meanwhile. Remove
 // `expired` from the receipt and this fails.

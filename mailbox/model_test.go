@@ -578,7 +578,7 @@ func (m *model) claimID(t *rapid.T) {
 		want(t, "claim by id", err, refusal.ActorLeaseLost)
 	case msg.to != p.holder.Slot.Actor:
 		want(t, "claim by id", err, refusal.NotAddressee)
-	case msg.state == mailbox.New && !msg.dueAt.After(m.house.Now()) && !m.lapsed(msg) && !m.blocked(msg):
+	case msg.state == mailbox.New && !m.policy(msg.to).Paused && !msg.dueAt.After(m.house.Now()) && !m.lapsed(msg) && !m.blocked(msg):
 		want(t, "claim by id", err, "")
 		m.grant(msg, p, got[0], false)
 	case msg.state == mailbox.Claimed && !m.expired(msg) && msg.by == p: // P3.3
@@ -599,7 +599,7 @@ func (m *model) claimID(t *rapid.T) {
 }
 
 // takeover says whether a message with an expired claim can be claimed at once:
-// unless that was its last attempt, or has sends to be removed first.
+// unless its actor is paused, or that was its last attempt, or has sends to be removed first.
 func (m *model) takeover(msg *modelMessage) bool {
 	a := m.policy(msg.to)
 	for _, s := range m.staged {
@@ -612,7 +612,7 @@ func (m *model) takeover(msg *modelMessage) bool {
 			return false // it comes first once this one is no longer worked on
 		}
 	}
-	return !msg.cancelled && !a.Park && msg.attempts+1 < a.Retry.MaxAttempts && !m.lapsed(msg)
+	return !msg.cancelled && !a.Paused && !a.Park && msg.attempts+1 < a.Retry.MaxAttempts && !m.lapsed(msg)
 }
 
 var verbs = map[mailbox.Verdict]mailbox.Category{
@@ -936,10 +936,10 @@ func (m *model) reopen(t *rapid.T) {
 		p.alive = false
 	}
 	r := recovery.New(m.house.Box, recovery.NewWorkspaces(m.house.Dir), nil)
-	if _, err := r.Reconcile(context.Background()); err != nil {
+	if _, err := r.Reconcile(context.Background(), nil); err != nil {
 		t.Fatalf("reconcile: %v", err)
 	}
-	again, err := r.Reconcile(context.Background())
+	again, err := r.Reconcile(context.Background(), nil)
 	if err != nil || !again.Empty() {
 		t.Fatalf("a second pass did something: %+v, %v", again, err)
 	}

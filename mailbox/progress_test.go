@@ -9,7 +9,6 @@ import (
 	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/mailbox"
 	"github.com/sovereign-run/sovereign/mailbox/mailboxtest"
-	"github.com/sovereign-run/sovereign/recovery"
 	"github.com/sovereign-run/sovereign/refusal"
 )
 
@@ -32,18 +31,10 @@ func TestRenew_ProgressMustChange(t *testing.T) {
 				overdue := make(chan told, 9)
 				start := time.Now()
 				box.OnOverdue(func(_ fence.Holder, _ mailbox.Ref, why mailbox.Category) { overdue <- told{time.Since(start), why} })
-				r := recovery.New(box, recovery.NewWorkspaces(dir), nil)
-				if _, err := r.Reconcile(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				go func() { _ = r.Run(t.Context()) }()
+				recoverIn(t, box, dir)
 				a, b := begin(t, box, 1), begin(t, box, 2)
 				id := sendTo(t, box, mailbox.Outgoing{})
-				got, err := box.Claim(t.Context(), a, mailbox.ClaimRequest{})
-				if err != nil || len(got) != 1 {
-					t.Fatal(got, err)
-				}
-				ref := mailboxtest.RefOf(got[0])
+				ref := claimNext(t, box, a)
 				for i := range 20 { // progress until 10 s, then always the same
 					time.Sleep(time.Second)
 					progress := fmt.Sprint(min(i, 9))
@@ -61,7 +52,7 @@ func TestRenew_ProgressMustChange(t *testing.T) {
 					t.Fatalf("told %+v", got)
 				}
 				same := "9"
-				_, _, err = box.Renew(t.Context(), a, ref, &same)
+				_, _, err := box.Renew(t.Context(), a, ref, &same)
 				refused(t, "renew without progress", err, refusal.LeaseExpired)
 				_, err = box.Settle(t.Context(), a, ref, mailboxtest.Completed(""), nil)
 				refused(t, "complete without progress", err, refusal.LeaseExpired)

@@ -11,8 +11,8 @@ const receiptVersion = 1
 // verbs are what an attempt's end can have been asked to be, as stored.
 var verbs = []Status{Completed, Failed, Released, ""}
 
-func (r *Receipt) encode() []byte {
-	e := newEncoder(receiptVersion, 112+len(r.Slot.Actor)+len(r.Reason))
+func (r *Receipt) encode(of *stock) []byte {
+	e := newEncoder(of, receiptVersion, 112+len(r.Slot.Actor)+len(r.Reason))
 	id, _ := r.Process.Bytes()
 	e.uint(uint64(r.Token))
 	e.uint(uint64(r.LeaseToken))

@@ -28,7 +28,8 @@ type record struct {
 	lapsesAt time.Time   // wall clock: not claimed by then, it is DEAD; zero = never
 	deaths   int         // processes that died in a row while they worked on it
 
-	keys [2][9]byte // what key returns, open and closed
+	keys  [2][9]byte // what key returns, open and closed
+	stock stock      // what else a transaction writes of the message is cut from
 }
 
 // A claim is the stored part of one attempt. Invariant: a CLAIMED record has a
@@ -73,7 +74,7 @@ func (r *record) encode() []byte {
 	if r.state == Claimed {
 		size += 80
 	}
-	e := newEncoder(recordVersion, size+len(r.to)+len(r.claim.progress)+len(r.claim.request)+len(r.failure.Reason))
+	e := newEncoder(&r.stock, recordVersion, size+len(r.to)+len(r.claim.progress)+len(r.claim.request)+len(r.failure.Reason))
 	e.byte(byte(r.state))
 	e.string(r.to)
 	e.int(int64(r.priority))

@@ -199,7 +199,7 @@ func TestSweep_SparesWhatBeginsAtThatInstant(t *testing.T) {
 	h.Advance(10 * time.Second) // the clocks stand still from here on
 	h.Reopen(t)
 	rec := recovery.New(h.Box, recovery.NewWorkspaces(h.Dir), nil)
-	out, err := rec.Reconcile(ctx)
+	out, err := rec.Reconcile(ctx, nil)
 	if err != nil || len(out.Swept)+len(out.Recovered) != 1 {
 		t.Fatalf("%+v, %v", out, err)
 	}
@@ -259,7 +259,7 @@ func TestLoad_FindsEveryClaim(t *testing.T) {
 	if err != nil || len(claims) != 2 || !claims[0].Live || claims[1].Live {
 		t.Fatalf("%+v, %v", claims, err)
 	}
-	out, err := recovery.New(h.Box, recovery.NewWorkspaces(h.Dir), nil).Reconcile(ctx)
+	out, err := recovery.New(h.Box, recovery.NewWorkspaces(h.Dir), nil).Reconcile(ctx, nil)
 	if err != nil || len(out.Recovered) != 2 {
 		t.Fatalf("%+v, %v", out, err)
 	}
@@ -511,8 +511,9 @@ func TestFile_IsBoundedByWhatLives(t *testing.T) {
 }
 
 // Report 4.6 #68: heartbeats were lost while somebody sent in bulk. Beside a crowd of
-// senders every renewal is answered within a tenth of the claim's time, here of the
-// default 30 s: a commit takes all that wait, so a renewal waits for two at most.
+// senders every renewal is answered within a tenth of the claim's time: a commit takes all
+// that wait, so a renewal waits for two at most, and there are about as many renewals
+// as commits, however long a commit takes on this machine.
 func TestRenew_BesideABulkSend(t *testing.T) {
 	actor := mailboxtest.Actor("work")
 	actor.ClaimTTL, actor.Limit = 30*time.Second, 0
@@ -529,6 +530,7 @@ func TestRenew_BesideABulkSend(t *testing.T) {
 	if testing.Short() {
 		n = 2000
 	}
+	before := h.DB.Stats().Commits
 	var senders sync.WaitGroup
 	for range 64 {
 		senders.Go(func() {
@@ -553,8 +555,9 @@ func TestRenew_BesideABulkSend(t *testing.T) {
 		}
 		worst = max(worst, time.Since(began))
 	}
-	t.Logf("%d renewals beside %d sends, the slowest took %s", renewals, n, worst)
-	if worst > 3*time.Second {
-		t.Errorf("a renewal took %s", worst)
+	commits := h.DB.Stats().Commits - before
+	t.Logf("%d renewals beside %d sends in %d commits, the slowest took %s", renewals, n, commits, worst)
+	if uint64(renewals)*20 < commits {
+		t.Errorf("%d renewals in the time of %d commits", renewals, commits)
 	}
 }

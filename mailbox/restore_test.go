@@ -109,12 +109,12 @@ func TestParkRestored_CrashAfterEveryWrite(t *testing.T) {
 	for _, stored := range []bool{false, true} {
 		for n := 0; ; n++ {
 			h, a, refs := claimed(t)
-			l := &liar{stored: stored}
+			l := &liar{n: -1}
 			h.Wrap = l.wrap
 			h.Reopen(t)
-			l.n = n
+			l.arm(n, stored)
 			_, err := h.Box.ParkRestored(ctx, 7)
-			if told := l.told; !told {
+			if !l.hasLied() {
 				if err != nil {
 					t.Fatal(err)
 				}

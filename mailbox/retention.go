@@ -6,13 +6,14 @@ import (
 	"errors"
 	"time"
 
+	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/store"
 )
 
 // Ended messages and events are kept as long as their actor's retention says and
 // then removed, in small transactions, at the time that is theirs: the index of
 // what may go (spacePurge) is ordered by time, and a timer waits for the first of
-// it.
+// it. An idempotency key that outlives its message (key ttl) goes the same way.
 
 // purgeAt is when a message that ended at endedAt may go, by the policy of its
 // actor; zero: never.
@@ -39,54 +40,51 @@ func purgeAt(s State, endedAt time.Time, k Retention) time.Time {
 func (b *Box) schedulePurgeTx(tx store.Tx, rec *record) {
 	rec.purgeAt = purgeAt(rec.state, rec.endedAt, b.policy(rec.to).Retention)
 	if !rec.purgeAt.IsZero() {
-		tx.Put(purgeKey(rec.purgeAt, rec.id), purgeValue(rec))
+		tx.Put(rec.stock.purgeKey(rec.purgeAt, rec.id), purgeValue(rec))
 	}
 }
 
-// purgeStep bounds the messages removed between two looks at the index.
-const purgeStep = 256
+// A wall clock that is wrong for a moment, a month or a century ahead, would have all
+// that is kept removed, and messages that are DEAD are work that a person is to see to. So
+// where it has been set forward, by more than stepLeast, nothing is removed for its age
+// until stepRest has passed: most often it is right again by then.
+const (
+	stepLeast = time.Minute
+	stepRest  = 10 * time.Minute
+)
+
+// A steadiness sees whether the wall clock goes as the lease clock does. The zero value
+// has seen neither.
+type steadiness struct {
+	offset int64         // wall clock minus lease clock at the last look, 0 before the first
+	until  fence.Instant // nothing is removed for its age before
+}
+
+// rest looks at both clocks, and returns for how long nothing is to be removed yet. What
+// the lease clock leaves out looks like a step, and costs a rest.
+func (s *steadiness) rest(wall time.Time, now fence.Instant) time.Duration {
+	offset := wall.UnixNano() - int64(now)
+	if s.offset != 0 && offset-s.offset > int64(stepLeast) {
+		s.until = now + fence.Instant(stepRest)
+	}
+	s.offset = offset
+	return time.Duration(max(0, s.until-now))
+}
 
 // purgeDue removes the messages and events that may go by now, and returns when
 // the next one may.
 func (b *Box) purgeDue(ctx context.Context) (next time.Time, err error) {
-	for {
-		now := b.wall()
-		type due struct {
-			id ID
-			at time.Time
-		}
-		var list []due
-		next = time.Time{}
-		err := b.store.View(ctx, func(r store.Reader) error {
-			list = list[:0]
-			r.Scan([]byte{spacePurge}, nil, func(k, _ []byte) bool {
-				at, id, ok := parsePurgeKey(k)
-				switch {
-				case !ok:
-					return true
-				case at.After(now):
-					next = at
-					return false
-				}
-				list = append(list, due{id, at})
-				return len(list) < purgeStep
-			})
-			return nil
-		})
-		if err != nil {
-			return next, err
-		}
-		if len(list) == 0 {
-			break
-		}
-		if err := together(list, func(d due) error { return b.purge(ctx, d.id, d.at, now) }); err != nil {
-			return next, err
-		}
+	wall := b.wall()
+	rest := b.steady.rest(wall, b.leases.Now())
+	if rest > 0 {
+		next = wall.Add(rest)
+	} else if next, err = b.purgeAged(ctx); err != nil {
+		return next, err
 	}
 	if err := b.trim(ctx); err != nil {
 		return next, err
 	}
-	if err := b.trimEvents(ctx); err != nil {
+	if err := b.trimEvents(ctx); err != nil || rest > 0 {
 		return next, err
 	}
 	events, err := b.purgeEvents(ctx)
@@ -94,6 +92,26 @@ func (b *Box) purgeDue(ctx context.Context) (next time.Time, err error) {
 		next = events
 	}
 	return next, err
+}
+
+// purgeAged removes the messages that may go by now, and returns when the next one may.
+func (b *Box) purgeAged(ctx context.Context) (next time.Time, err error) {
+	for {
+		now := b.wall()
+		var list []due
+		if list, next, err = b.dueBy(ctx, spacePurge, now); err != nil || len(list) == 0 {
+			return next, err
+		}
+		err = together(list, func(d due) error {
+			if d.key != nil {
+				return b.purgeKeyOf(ctx, d.id, d.at, d.key)
+			}
+			return b.purge(ctx, d.id, d.at, now)
+		})
+		if err != nil {
+			return next, err
+		}
+	}
 }
 
 var errKeep = errors.New("kept")

@@ -28,6 +28,17 @@ const (
 	MaxBody = 1 << 20
 )
 
+// headersFit reports whether a message can have these headers, as far as their number
+// and size go.
+func headersFit(h map[string]string) bool { return len(h) <= maxHeaders && headersSize(h) <= maxHeader }
+
+func headersSize(h map[string]string) (n int) {
+	for k, v := range h {
+		n += len(k) + len(v)
+	}
+	return n
+}
+
 // Send makes a message durable and visible to its recipient.
 //
 // With a Key that the recipient already has, the same content returns the first
@@ -35,25 +46,38 @@ const (
 // unknown_actor, message_too_large, inbox_full, bad_request, disk_full. On
 // return without an error the message is on disk.
 func (b *Box) Send(ctx context.Context, m Outgoing) (Sent, error) {
-	return b.send(ctx, m, func(store.Tx) error { return nil })
+	return b.send(ctx, m, func(store.Reader) error { return nil })
 }
 
 // SendFenced is Send for a worker, whose lease must be current and unexpired in
 // the transaction that sends (P2.6). From is the holder's actor.
 func (b *Box) SendFenced(ctx context.Context, h fence.Holder, m Outgoing) (Sent, error) {
 	m.From = h.Slot.Actor
-	return b.send(ctx, m, func(tx store.Tx) error {
-		_, err := b.leases.CheckTx(tx, h, b.leases.Now())
+	return b.send(ctx, m, func(r store.Reader) error {
+		_, err := b.leases.CheckTx(r, h, b.leases.Now())
 		return err
 	})
 }
 
+// fenceFirst is the answer to a worker's send that was refused with why before its fence
+// was looked at: the form of a request is judged first, then the fence, then the rest
+// (P3). A send that repeats one whose recipient has gone meanwhile is still a repeat.
+func (b *Box) fenceFirst(ctx context.Context, why error, fence func(store.Reader) error) error {
+	if refusal.Has(why, refusal.BadRequest) {
+		return why
+	}
+	if err := b.store.View(ctx, fence); err != nil {
+		return err
+	}
+	return why
+}
+
 // send is Send if allowed agrees in the transaction that sends.
-func (b *Box) send(ctx context.Context, m Outgoing, allowed func(store.Tx) error) (Sent, error) {
+func (b *Box) send(ctx context.Context, m Outgoing, allowed func(store.Reader) error) (Sent, error) {
 	now := b.wall()
 	d, err := b.draft(m, now)
 	if err != nil {
-		return Sent{}, err
+		return Sent{}, b.fenceFirst(ctx, err, allowed)
 	}
 	err = b.store.Update(ctx, func(tx store.Tx) (err error) {
 		if err := allowed(tx); err != nil {
@@ -121,9 +145,7 @@ func (b *Box) draft(m Outgoing, now time.Time) (*draft, error) {
 			fmt.Sprintf("%s takes bodies up to %d bytes", m.To, limit),
 			"put the data in a file and send its path, or raise inbox.max_body (at most 1MiB)")
 	}
-	headerBytes := 0
 	for k, v := range m.Headers {
-		headerBytes += len(k) + len(v)
 		if k == "" || !utf8.ValidString(k) || !utf8.ValidString(v) {
 			return bad("a header is not valid", "names are not empty, names and values are UTF-8")
 		}
@@ -133,7 +155,7 @@ func (b *Box) draft(m Outgoing, now time.Time) (*draft, error) {
 		return bad(fmt.Sprintf("its priority is %d", m.Priority), fmt.Sprintf("priorities are from %d to %d", minPriority, maxPriority))
 	case len(m.Subject) > maxSubject || !utf8.ValidString(m.Subject):
 		return bad("its subject is not valid", fmt.Sprintf("subjects are UTF-8 of at most %d bytes", maxSubject))
-	case len(m.Headers) > maxHeaders || headerBytes > maxHeader:
+	case !headersFit(m.Headers):
 		return bad("its headers are too large", fmt.Sprintf("at most %d headers of together %d bytes", maxHeaders, maxHeader))
 	case len(m.Key) > maxKey || !utf8.ValidString(m.Key):
 		return bad("its key is not valid", fmt.Sprintf("keys are UTF-8 of at most %d bytes", maxKey))
@@ -197,8 +219,8 @@ func (b *Box) sendTx(tx store.Tx, d *draft, s State, parent Ref) (Sent, error) {
 	sent := Sent{ID: rec.id}
 	tx.Put(rec.key(), rec.encode())
 	b.markOpenTx(tx, rec)
-	tx.Put(idKey(spaceContent, rec.id), d.encoded)
-	tx.Add(countKey(d.to, s), 1)
+	tx.Put(rec.stock.idKey(spaceContent, rec.id), d.encoded)
+	tx.Add(rec.stock.countKey(d.to, s), 1)
 	switch {
 	case s == staged:
 		tx.Put(stagedKey(parent, rec.id), []byte{0})
@@ -225,7 +247,7 @@ type keyRecord struct {
 const keyVersion = 1
 
 func (k keyRecord) encode() []byte {
-	e := newEncoder(keyVersion, 40)
+	e := newEncoder(nil, keyVersion, 40)
 	e.uint(uint64(k.id))
 	e.raw(k.print[:])
 	e.time(k.until)
@@ -259,13 +281,14 @@ func (b *Box) duplicateTx(tx store.Tx, d *draft, s State, parent Ref) (Sent, err
 	switch {
 	case k.until.IsZero() && holder == nil, !k.until.IsZero() && !d.now.Before(k.until):
 		return Sent{}, nil // free again
+	case holder != nil && holder.state == staged && !published(tx, holder.parent) && (s != staged || holder.parent != parent):
+		// To call this a duplicate would lose it, should that attempt fail; and nobody can
+		// look at what holds the key.
+		return Sent{}, refusal.New(refusal.DuplicateKey, fmt.Sprintf("the key %s is held by a send that is still staged", quote(d.content.key)),
+			"the attempt that staged it has not ended", "send again when it has").Later()
 	case !bytes.Equal(k.print[:], d.print[:]):
 		return Sent{}, refusal.New(refusal.DuplicateKey, fmt.Sprintf("the key %s is held by message %s", quote(d.content.key), k.id),
 			"that message to "+d.to+" says something else", "use another key, or see `sovereign inbox show "+k.id.String()+"`")
-	case holder != nil && holder.state == staged && !published(tx, holder.parent) && (s != staged || holder.parent != parent):
-		// To call this a duplicate would lose it, should that attempt fail.
-		return Sent{}, refusal.New(refusal.DuplicateKey, fmt.Sprintf("the key %s is held by a send that is still staged", quote(d.content.key)),
-			"the attempt that staged it has not ended", "send again when it has").Later()
 	}
 	return Sent{ID: k.id, Duplicate: true}, nil
 }
@@ -291,17 +314,42 @@ func (b *Box) keyOf(r store.Reader, rec *record, key string) (until time.Time, f
 	return k.until, false
 }
 
-// freeKeyTx frees the key of a message that is removed, unless the key has a
-// time of its own that is not over, or a later message holds it.
-func (b *Box) freeKeyTx(tx store.Tx, to, key string, id ID) {
+// freeKeyTx frees the key of a message that is removed, unless a later message holds
+// it. One with a time of its own that is not over stays until then: it is entered into
+// the index of what may go, and until says when that is (zero: it does not stay).
+func (b *Box) freeKeyTx(tx store.Tx, to, key string, id ID) (until time.Time) {
 	if key == "" {
-		return
+		return time.Time{}
 	}
-	v := tx.Get(dedupKey(to, key))
+	at := dedupKey(to, key)
+	v := tx.Get(at)
 	if v == nil {
-		return
+		return time.Time{}
 	}
-	if k, err := decodeKey(v); err == nil && k.id == id && (k.until.IsZero() || !b.wall().Before(k.until)) {
-		tx.Delete(dedupKey(to, key))
+	k, err := decodeKey(v)
+	switch {
+	case err != nil || k.id != id:
+		return time.Time{}
+	case k.until.IsZero() || !b.wall().Before(k.until):
+		tx.Delete(at)
+		return time.Time{}
 	}
+	tx.Put(purgeKey(k.until, id), append([]byte{keyOnly}, at...))
+	return k.until
+}
+
+// keyOnly stands, in the index of what may go, in the place of a state before an
+// idempotency key whose message is gone.
+const keyOnly = 0
+
+// purgeKeyOf removes the idempotency key at, whose message, id, is gone, and its entry
+// in the index of what may go, by which its time is over. A later message's is kept.
+func (b *Box) purgeKeyOf(ctx context.Context, id ID, due time.Time, at []byte) error {
+	return b.store.Update(store.Essential(ctx), func(tx store.Tx) error {
+		if k, err := decodeKey(tx.Get(at)); err == nil && k.id == id && k.until.Equal(due) {
+			tx.Delete(at)
+		}
+		tx.Delete(purgeKey(due, id))
+		return nil
+	})
 }

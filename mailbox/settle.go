@@ -98,12 +98,24 @@ func (b *Box) stageAll(ctx context.Context, h fence.Holder, ref Ref, sends []Out
 			return placed, nil
 		case err != nil:
 			b.withdraw(ctx, ref, placed)
-			return nil, fmt.Errorf("send %d of %d to %s: %w", i+1, len(sends), quote(m.To), err)
+			return nil, inSend(err, i, sends)
 		case !sent.Duplicate:
 			placed = append(placed, sent.ID)
 		}
 	}
 	return placed, nil
+}
+
+// inSend says in err which of the sends of a completion was refused, where it was that, and
+// not the completion or the store.
+func inSend(err error, i int, sends []Outgoing) error {
+	said := *refusal.Of(err)
+	switch said.Category {
+	case refusal.BadRequest, refusal.UnknownActor, refusal.InboxFull, refusal.MessageTooLarge, refusal.DuplicateKey:
+		said.Message = fmt.Sprintf("send %d of %d, to %s: %s", i+1, len(sends), quote(sends[i].To), said.Message)
+		return said.Because(err)
+	}
+	return err
 }
 
 // withdraw removes what stageAll placed. Where that fails the sends stay
@@ -217,8 +229,8 @@ func (b *Box) staleTx(r store.Reader, h fence.Holder, ref Ref, rec *record, expi
 	mine := found && receipt.Process == h.Process
 	switch {
 	case mine && receipt.ByWorker:
-		return (refusal.New(refusal.AlreadySettled, fmt.Sprintf("attempt %d of message %s has been settled", receipt.Attempt, ref.ID),
-			fmt.Sprintf("it was %s", receipt.Status), "take the next message"))
+		return refusal.New(refusal.AlreadySettled, fmt.Sprintf("attempt %d of message %s has been settled", receipt.Attempt, ref.ID),
+			fmt.Sprintf("it was %s", receipt.Status), "take the next message")
 	case expired, mine && rec.last == ref.Token && receipt.expired:
 		return refusal.New(refusal.LeaseExpired, fmt.Sprintf("the claim on message %s has expired", ref.ID),
 			"it was not renewed in time, or used up its actor's timeout", stop)

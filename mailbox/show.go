@@ -3,74 +3,93 @@ package mailbox
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sovereign-run/sovereign/store"
 )
 
-// Show returns all that is known of a message, and why it is not running. It
-// changes nothing. message_missing where there is none.
-func (b *Box) Show(ctx context.Context, id ID) (Detail, error) {
-	var d Detail
-	err := b.store.View(ctx, func(r store.Reader) error {
-		d = Detail{}
-		rec, err := b.get(r, id)
-		if err != nil {
-			return err
-		}
-		if rec = b.visible(r, rec); rec == nil || rec.state == staged {
-			return missing(id)
-		}
-		c, err := decodeContent(id, r.Get(idKey(spaceContent, id)))
-		if err != nil {
-			return err
-		}
-		d.Message = b.message(rec, c)
-		d.Body = c.body
-		if v := r.Get(idKey(spaceResult, id)); v != nil {
-			if d.Result, d.ResultTruncated, err = decodeResult(id, v); err != nil {
-				return err
-			}
-		}
-		d.KeyUntil, d.KeyFree = b.keyOf(r, rec, c.key)
-		prefix := idKey(spaceReceipt, id)
-		r.Scan(prefix, after(prefix), func(k, v []byte) bool {
-			_, attempt, ok := parseReceiptKey(k)
-			if !ok {
-				return true
-			}
-			var rc Receipt
-			if rc, err = decodeReceipt(id, attempt, v); err != nil {
-				return false
-			}
-			d.Receipts = append(d.Receipts, rc)
-			return true
-		})
-		if err != nil {
-			return err
-		}
-		live := true
-		var blocks *Message
-		if rec.state == Claimed {
-			live, _ = b.liveTx(r, rec, b.leases.Now())
-		}
-		if rec.state == New {
-			if by := b.blockedTx(r, rec); by != 0 {
-				d.BlockedBy = by
-				if first, err := b.get(r, by); err == nil && first != nil {
-					m := b.message(first, &content{group: c.group})
-					blocks = &m
-				}
-			}
-		}
-		d.OnRecord, d.Ready = why(d.Message, b.policy(rec.to), blocks, live, b.wall())
-		d.Why = d.OnRecord
-		if d.Poison = poison(rec.deaths); d.Poison != "" && d.Why != "" {
-			d.Why += "; " + d.Poison
-		}
-		return nil
+// The receipts that are shown of one message: the last ones, so many at most and of so
+// many bytes on record. A message that is deferred, or given back, again and again has
+// any number of them, and would fit into no line otherwise.
+const (
+	shownReceipts = 1000
+	shownBytes    = 512 << 10
+)
+
+// Show returns all that is known of a message, and why it is not running; of very many
+// receipts the last. It changes nothing. message_missing where there is none.
+func (b *Box) Show(ctx context.Context, id ID) (d Detail, err error) {
+	err = b.store.View(ctx, func(r store.Reader) (err error) {
+		d, err = b.showTx(r, id)
+		return err
 	})
 	return d, err
+}
+
+// showTx is Show within a transaction.
+func (b *Box) showTx(r store.Reader, id ID) (d Detail, err error) {
+	rec, err := b.get(r, id)
+	if err != nil {
+		return d, err
+	}
+	if rec = b.visible(r, rec); rec == nil || rec.state == staged {
+		return d, missing(id)
+	}
+	c, err := decodeContent(id, r.Get(idKey(spaceContent, id)))
+	if err != nil {
+		return d, err
+	}
+	d.Message = b.message(rec, c)
+	d.Body, d.TTL = c.body, c.ttl
+	if v := r.Get(idKey(spaceResult, id)); v != nil {
+		if d.Result, d.ResultTruncated, err = decodeResult(id, v); err != nil {
+			return d, err
+		}
+	}
+	d.KeyUntil, d.KeyFree = b.keyOf(r, rec, c.key)
+	prefix := idKey(spaceReceipt, id)
+	size := 0
+	r.ScanBack(prefix, after(prefix), func(k, v []byte) bool {
+		_, attempt, ok := parseReceiptKey(k)
+		if !ok {
+			return true
+		}
+		if size += len(v); len(d.Receipts) == shownReceipts || size > shownBytes {
+			d.Omitted = attempt
+			return false
+		}
+		var rc Receipt
+		if rc, err = decodeReceipt(id, attempt, v); err != nil {
+			return false
+		}
+		d.Receipts = append(d.Receipts, rc)
+		return true
+	})
+	if err != nil {
+		return d, err
+	}
+	slices.Reverse(d.Receipts)
+	live := true
+	var blocks *Message
+	if rec.state == Claimed {
+		live, _ = b.liveTx(r, rec, b.leases.Now())
+	}
+	if rec.state == New {
+		if by := b.blockedTx(r, rec); by != 0 {
+			d.BlockedBy = by
+			if first, err := b.get(r, by); err == nil && first != nil {
+				m := b.message(first, &content{group: c.group})
+				blocks = &m
+			}
+		}
+	}
+	d.OnRecord, d.Ready = why(d.Message, b.policy(rec.to), blocks, live, b.wall())
+	d.Why = d.OnRecord
+	if d.Poison = poison(rec.deaths); d.Poison != "" && d.Why != "" {
+		d.Why += "; " + d.Poison
+	}
+	return d, nil
 }
 
 // why says in a sentence why a message is not running now, and whether nothing on

@@ -2,6 +2,7 @@ package mailbox
 
 import (
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -23,13 +24,17 @@ func (b *Box) Stage(ctx context.Context, h fence.Holder, ref Ref, m Outgoing) (S
 
 func (b *Box) stage(ctx context.Context, h fence.Holder, ref Ref, m Outgoing) (Sent, error) {
 	m.From = h.Slot.Actor
+	current := func(r store.Reader) error {
+		_, err := b.currentTx(r, h, ref, b.leases.Now())
+		return err
+	}
 	d, err := b.draft(m, b.wall())
 	if err != nil {
-		return Sent{}, err
+		return Sent{}, b.fenceFirst(ctx, err, current)
 	}
 	var sent Sent
 	err = b.store.Update(ctx, func(tx store.Tx) error {
-		if _, err := b.currentTx(tx, h, ref, b.leases.Now()); err != nil {
+		if err := current(tx); err != nil {
 			return err
 		}
 		sent, err = b.sendTx(tx, d, staged, ref)
@@ -71,9 +76,10 @@ const (
 
 // stagedStepTx makes up to limit staged sends of a claim visible, or removes
 // them, and says whether there are more. It looks from the id on: none is staged below.
-func (b *Box) stagedStepTx(tx store.Tx, parent Ref, from ID, what pending, limit int) (out appeared, more bool, err error) {
+func (b *Box) stagedStepTx(tx store.Tx, keys *stock, parent Ref, from ID, what pending, limit int) (out appeared, more bool, err error) {
 	var ids []ID
-	tx.Scan(stagedKey(parent, from), after(claimKey(spaceStaged, parent)), func(k, _ []byte) bool {
+	// No id is so great, so that the end is behind them all.
+	tx.Scan(keys.stagedKey(parent, from), keys.stagedKey(parent, math.MaxUint64), func(k, _ []byte) bool {
 		if len(ids) == limit {
 			more = true
 			return false
@@ -154,7 +160,7 @@ func (b *Box) finish(ctx context.Context, parent Ref, what pending) (visible []I
 			if what == dropReceipts {
 				more = dropReceiptsTx(tx, parent.ID)
 			} else {
-				step, more, err = b.stagedStepTx(tx, parent, from, what, maxInline)
+				step, more, err = b.stagedStepTx(tx, nil, parent, from, what, maxInline)
 			}
 			if err == nil && !more {
 				tx.Delete(claimKey(spacePending, parent))

@@ -79,7 +79,7 @@ func (b *Box) trimOne(ctx context.Context, key trimKey, keep Retention, n int64)
 		at, again = trimmed{from: []byte{spacePurge}, keep: keep}, false
 	}
 	for n > 0 {
-		ids, next, err := b.endedOf(ctx, key, at.from, min(n, purgeStep))
+		ids, next, err := b.endedOf(ctx, key, at.from, min(n, dueStep))
 		if err != nil {
 			return err
 		}
@@ -127,7 +127,7 @@ func (b *Box) endedOf(ctx context.Context, key trimKey, from []byte, want int64)
 					next = bytes.Clone(k)
 					return false
 				}
-				_, id, ok := parsePurgeKey(k)
+				_, id, ok := parseDueKey(k)
 				if ok && b.isOf(r, id, v, key) {
 					step = append(step, id)
 				}

@@ -87,7 +87,7 @@ func (b *Box) Sweep(ctx context.Context, ref Ref) (bool, error) {
 		b.index.expireAgain(ref)
 		return false, nil
 	case end == nil: // ended
-		b.index.unhold(ref)
+		b.index.ended(ref)
 		return false, nil
 	}
 	_, err = b.settled(ctx, *end)

@@ -18,7 +18,7 @@ type Tally struct {
 
 // categories are those that an attempt can end in, in the order of tally.ends.
 var categories = [...]Category{CategoryCompleted, CategoryWorkerLost, CategoryExitStatus, CategoryTimeout, CategoryClaimExpired,
-	CategoryNoProgress, CategoryFailedByWorker, CategoryBadMessage, CategoryCancelled, CategoryStaleCompletion, CategoryReleased,
+	CategoryNoProgress, CategoryResultTooLarge, CategoryFailedByWorker, CategoryBadMessage, CategoryCancelled, CategoryStaleCompletion, CategoryReleased,
 	CategoryDeferred, CategoryInterrupted}
 
 type tally struct {

@@ -20,22 +20,27 @@ import (
 func (b *Box) Begin(ctx context.Context, slot fence.Slot, p fence.Process, ttl time.Duration, ev Event) (fence.Lease, error) {
 	var lease fence.Lease
 	defer b.leases.Starting(slot)()
-	ev.At, ev.Actor, ev.Slot, ev.Process = b.wall().UTC(), slot.Actor, slot.Number, p
+	ev.At = b.wall().UTC()
 	err := b.store.Update(ctx, func(tx store.Tx) (err error) {
-		lease, err = b.leases.AcquireTx(tx, slot, p, ttl, b.leases.Now())
-		if err != nil {
-			return err
-		}
-		e := ev
-		e.Token = lease.Token
-		b.eventTx(tx, e)
-		return nil
+		lease, err = b.beginTx(tx, slot, p, ttl, ev)
+		return err
 	})
 	if err != nil {
 		return fence.Lease{}, err
 	}
 	b.leases.Keep(slot, lease.Token)
 	b.journal.appended()
+	return lease, nil
+}
+
+// beginTx is Begin within tx. The caller keeps the lease once tx is committed.
+func (b *Box) beginTx(tx store.Tx, slot fence.Slot, p fence.Process, ttl time.Duration, ev Event) (fence.Lease, error) {
+	lease, err := b.leases.AcquireTx(tx, slot, p, ttl, b.leases.Now())
+	if err != nil {
+		return fence.Lease{}, err
+	}
+	ev.Actor, ev.Slot, ev.Process, ev.Token = slot.Actor, slot.Number, p, lease.Token
+	b.eventTx(tx, ev)
 	return lease, nil
 }
 
@@ -105,7 +110,7 @@ func (b *Box) startTask(ctx context.Context, slot fence.Slot, p fence.Process, t
 		return fence.Lease{}, Delivery{}, err
 	}
 	b.leases.Keep(slot, lease.Token)
-	b.index.hold(id, rec.hold())
+	b.index.granted(id, rec.hold())
 	b.tallies.of(rec.to).claims.Add(1)
 	return lease, d, nil
 }
@@ -147,7 +152,7 @@ func (b *Box) Unstart(ctx context.Context, h fence.Holder, ref Ref, ev Event) er
 		return err
 	}
 	b.leases.Drop(h.Slot, h.Token)
-	b.index.unhold(ref)
+	b.index.ended(ref)
 	if back == nil {
 		b.journal.appended()
 		return nil
@@ -222,7 +227,7 @@ func (b *Box) EndTask(ctx context.Context, h fence.Holder, ref Ref, o Outcome) (
 		return Settled{}, err
 	}
 	b.leases.Drop(h.Slot, h.Token)
-	b.index.unhold(ref)
+	b.index.ended(ref)
 	if own != nil {
 		return *own, nil
 	}

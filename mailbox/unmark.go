@@ -19,6 +19,7 @@ type stale struct {
 	ended atomic.Int64 // messages that ended and for which no marks have been looked at
 
 	// Of the goroutine that looks:
+	due   bool   // it is not just after the start
 	begun bool   // all marks were looked at once
 	at    []byte // the next mark to look at, nil = the first
 }
@@ -29,6 +30,10 @@ const unmarkAfter = 8192
 
 // unmarkLook bounds the marks that one transaction looks at.
 const unmarkLook = 256
+
+// unmarkRest is how long after a start the first look waits: others have something to
+// read and to do by then.
+const unmarkRest = time.Second
 
 // unmarkPause is how long marks are left alone while the disk is full.
 const unmarkPause = 10 * time.Minute
@@ -47,6 +52,10 @@ func (s *stale) ends(n int) {
 // failed is made again.
 func (b *Box) tidyBlocks(ctx context.Context) (time.Time, error) {
 	s := &b.stale
+	if !s.due {
+		s.due = true
+		return b.wall().Add(unmarkRest), nil
+	}
 	err := error(nil)
 	if !s.begun {
 		err = b.unmark(ctx, math.MaxInt)

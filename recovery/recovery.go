@@ -50,6 +50,12 @@ func (r *Recovery) DiedWith(ctx context.Context, h fence.Holder, outcome func(ma
 	return r.box.Leave(context.WithoutCancel(ctx), h, outcome, ev)
 }
 
+// DiedWithSuccessor is DiedWith where the process has a successor at once, whose lease it
+// returns: see mailbox.Box.LeaveTo.
+func (r *Recovery) DiedWithSuccessor(ctx context.Context, h fence.Holder, outcome func(mailbox.Ref) mailbox.Outcome, ev mailbox.Event, next mailbox.Successor) (fence.Lease, error) {
+	return r.box.LeaveTo(context.WithoutCancel(ctx), h, outcome, ev, next)
+}
+
 // A Report says what a pass did.
 type Report struct {
 	ExpiredLeases []fence.Record
@@ -68,16 +74,11 @@ func (r Report) Empty() bool {
 
 // Reconcile makes one pass over all that is on record, in the order of P5, and
 // says what it did. The caller holds the store's lock and has ended the
-// leftovers of the dead supervisor: every attempt on record is abandoned. A
-// second pass finds nothing.
-func (r *Recovery) Reconcile(ctx context.Context) (Report, error) {
-	return r.ReconcileExcept(ctx, nil)
-}
-
-// ReconcileExcept is Reconcile where something of the processes alive could not be
-// ended: their leases and claims are left as they are, and end with Abandoned once
-// nothing of them is left (P4.5).
-func (r *Recovery) ReconcileExcept(ctx context.Context, alive map[fence.Process]bool) (Report, error) {
+// leftovers of the dead supervisor: every attempt on record is abandoned, except
+// those of the processes alive, of which something could not be ended: their leases
+// and claims are left as they are, and end with Abandoned once nothing of them is
+// left (P4.5). nil = none is. A second pass finds nothing.
+func (r *Recovery) Reconcile(ctx context.Context, alive map[fence.Process]bool) (Report, error) {
 	var out Report
 	// With the index each process's claims are found without reading them all.
 	if err := r.box.Load(ctx); err != nil {

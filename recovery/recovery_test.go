@@ -72,7 +72,7 @@ func TestReconcile(t *testing.T) {
 	h.Advance(time.Hour) // the tasks lived for so long: they are lost, not expired
 	h.Reopen(t)
 	r := recovery.New(h.Box, ws, nil)
-	out, err := r.Reconcile(ctx)
+	out, err := r.Reconcile(ctx, nil)
 	if err != nil || len(out.Swept) != 0 || len(out.Recovered) != 2 || len(out.Released) != 2 || len(out.Workspaces) != 3 {
 		t.Fatalf("%+v, %v", out, err)
 	}
@@ -87,7 +87,7 @@ func TestReconcile(t *testing.T) {
 			t.Fatalf("%+v", d)
 		}
 	}
-	if again, err := r.Reconcile(ctx); err != nil || !again.Empty() {
+	if again, err := r.Reconcile(ctx, nil); err != nil || !again.Empty() {
 		t.Fatalf("a second pass: %+v, %v", again, err)
 	}
 }
@@ -105,7 +105,7 @@ func TestReconcile_EmptyStore(t *testing.T) {
 		return all
 	}
 	before := keys()
-	out, err := recovery.New(h.Box, recovery.NewWorkspaces(h.Dir), nil).Reconcile(t.Context())
+	out, err := recovery.New(h.Box, recovery.NewWorkspaces(h.Dir), nil).Reconcile(t.Context(), nil)
 	if err != nil || !out.Empty() {
 		t.Fatalf("%+v, %v", out, err)
 	}
@@ -132,7 +132,7 @@ func TestRun_WaitsForThePass(t *testing.T) {
 		if d := h.MustShow(t, id); d.State != mailbox.Claimed {
 			t.Errorf("it is %s before the pass", d.State)
 		}
-		out, err := r.Reconcile(t.Context())
+		out, err := r.Reconcile(t.Context(), nil)
 		if err != nil || len(out.Swept) != 1 {
 			t.Errorf("the pass swept %v, %v", out.Swept, err)
 		}

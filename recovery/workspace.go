@@ -13,7 +13,7 @@ import (
 
 // A Workspace is the folder of one attempt: runs/ID-ATTEMPT in the store's
 // folder, or runs.UID/ID-ATTEMPT where the child runs as another user, who
-// could not pass through runs (0700).
+// could not pass through runs (0700) and passes through runs.UID (0711).
 type Workspace struct {
 	Path    string
 	Message mailbox.ID

@@ -57,7 +57,10 @@ func (c counting) handle(run, wait context.Context, in *call) answer {
 		}
 		return a
 	}
-	c.tally.add(Answered{known(method), category(a.err)})
+	if a.err != nil {
+		method = known(method)
+	}
+	c.tally.add(Answered{method, category(a.err)})
 	return a
 }
 

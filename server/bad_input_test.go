@@ -48,6 +48,7 @@ func TestBadInput_ChangesNothing(t *testing.T) {
 		{people, "send.batch", `{"messages":[{"to":"other"},{"to":"other","ttl":"-5s"}]}`, "messages.ttl must be a duration"},
 		{people, "send.batch", `{"messages":[{"to":"other"},{"to":"other","at":"9999-12-31T00:00:00Z"}]}`, "message 2 of the batch: the message cannot be sent: a time is too far away"},
 		{worker, "claim", `{"wait":"-5s"}`, "wait must be a duration"},
+		{worker, "claim", `{"id":""}`, `"" is no message id`}, // and no claim of any other message
 		{worker, "fail", `{` + claim + `,"reason":"x","delay":"5"}`, "delay must be a duration"},
 		{worker, "complete", `{` + claim + `,"send":[{"to":"other","delay":"5"}]}`, "send.delay must be a duration"},
 		{worker, "complete", `{` + claim + `,"next":{"wait":"soon"}}`, "next.wait must be a duration"},

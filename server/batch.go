@@ -3,7 +3,6 @@ package server
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"time"
 
 	"github.com/sovereign-run/sovereign/mailbox"
@@ -22,7 +21,7 @@ func (c *Control) sendBatch(in asking, p protocol.SendBatchParams) (any, error) 
 		list[i].From = m.From
 	}
 	sent, err := c.box.SendBatch(in.run, list, func(done int) {
-		if in.tell != nil {
+		if in.link != nil {
 			in.tell(protocol.NotifyProgress, protocol.Progress{Done: done, Total: len(list)})
 		}
 	})
@@ -111,19 +110,20 @@ func imported(m protocol.ExportedMessage, now time.Time) (mailbox.Import, error)
 	if err != nil {
 		return mailbox.Import{}, err
 	}
-	out := mailbox.Import{State: state, Result: m.Result, Outgoing: mailbox.Outgoing{To: m.To, From: m.From, Subject: m.Subject,
-		Headers: maps.Clone(m.Headers), Body: m.Body, Key: m.Key, Priority: m.Priority, Group: m.Group}}
-	if m.ID != "" {
-		if out.Headers == nil {
-			out.Headers = map[string]string{}
-		}
-		out.Headers[protocol.HeaderImportedID] = m.ID
-	}
+	out := mailbox.Import{ID: m.ID, State: state, Result: m.Result, ResultTruncated: m.Truncated, Outgoing: mailbox.Outgoing{To: m.To, From: m.From, Subject: m.Subject,
+		Headers: m.Headers, Body: m.Body, Key: m.Key, Priority: m.Priority, Group: m.Group}}
 	if m.AvailableAt.After(now) {
 		out.At = m.AvailableAt
 	}
+	out.TTL = m.TTL.Std()
 	if !m.ExpiresAt.IsZero() {
-		out.TTL = max(time.Millisecond, m.ExpiresAt.Sub(now)) // what has lapsed meanwhile lapses at once
+		out.LapsesAt = m.ExpiresAt
+		if out.LapsesAt.Before(now) {
+			out.LapsesAt = now // what has lapsed meanwhile lapses at once
+		}
+		if out.TTL == 0 { // of a version that did not write it
+			out.TTL = max(time.Millisecond, m.ExpiresAt.Sub(now))
+		}
 	}
 	switch {
 	case m.Key == "":

@@ -16,9 +16,12 @@ import (
 type answer struct {
 	result any
 	err    *protocol.Error
-	told   func(sent bool)
+	told   teller
 	again  *protocol.Request // the wait was ended so that the link can be passed on: this is asked anew then
 }
+
+// A teller is told whether an answer was written.
+type teller interface{ told(sent bool) }
 
 func refuse(err error) answer {
 	e := protocol.ErrorOf(err)
@@ -48,6 +51,7 @@ type call struct {
 	req  protocol.Request
 	link *link
 	size int
+	out  protocol.Response // its answer
 
 	bulk bool // holds one of the link's bulky places
 
@@ -171,5 +175,5 @@ func (c *call) leaveLocked() {
 	c.left = true
 	c.link.running--
 	c.link.unread -= c.size
-	c.link.room.Signal()
+	c.link.eased.Signal()
 }

@@ -79,7 +79,7 @@ func (c *Control) Handle(ctx context.Context, method string, params json.RawMess
 	if !ok {
 		return nil, unknownMethod(method).err
 	}
-	return m(c, asking{run: ctx, wait: ctx, waiting: (&call{}).waiting, bulky: (&call{}).bulky}, method, params)
+	return m(c, asking{run: ctx, wait: ctx, call: &call{}}, method, params)
 }
 
 func (c *Control) handle(run, wait context.Context, in *call) answer {
@@ -87,7 +87,7 @@ func (c *Control) handle(run, wait context.Context, in *call) answer {
 	if !ok {
 		return unknownMethod(in.req.Method)
 	}
-	result, err := m(c, asking{run: run, wait: wait, waiting: in.waiting, bulky: in.bulky, tell: in.tell}, in.req.Method, in.req.Params)
+	result, err := m(c, asking{run: run, wait: wait, call: in}, in.req.Method, in.req.Params)
 	if again, ok := errors.AsType[askAgain](err); ok {
 		again.req.ID = in.req.ID
 		return answer{again: &again.req}
@@ -100,9 +100,7 @@ func (c *Control) handle(run, wait context.Context, in *call) answer {
 
 type asking struct {
 	run, wait context.Context
-	waiting   func() (done func(), err error) // see call
-	bulky     func() error
-	tell      func(method string, params any) (sent bool) // nil in process
+	*call     // without a link in process
 }
 
 type request func(c *Control, in asking, method string, params json.RawMessage) (any, error)

@@ -52,17 +52,19 @@ func deliveries(list []mailbox.Delivery) []protocol.Delivery {
 
 func headers(h map[string]string) map[string]string {
 	if h == nil {
-		return map[string]string{}
+		return none
 	}
 	return h
 }
 
-// lineSizes is how many bytes each delivery has on a line, as far as whether
+var none = map[string]string{} // nobody adds to it; nil would be null on the wire
+
+// lineSizes appends to into how many bytes each delivery has on a line, as far as whether
 // all go into one depends on it: where that is beyond doubt, about as many as it
 // has in memory.
-func lineSizes(list []mailbox.Delivery) []int {
+func lineSizes(into []int, list []mailbox.Delivery) []int {
 	const rest = 64 << 10 // of a delivery besides body and subject, as JSON
-	sizes, worst := make([]int, len(list)), 0
+	sizes, worst := append(into, make([]int, len(list))...), 0
 	for i := range list {
 		sizes[i] = len(list[i].Body) + 1024
 		worst += 6*(len(list[i].Body)+len(list[i].Subject)+len(list[i].From)) + rest
@@ -84,6 +86,22 @@ func sizeAtMost(d mailbox.Delivery) int {
 	n := rest + quotedSize(string(d.From)) + quotedSize(d.Subject) + bodySize(d.Body)
 	for k, v := range d.Headers {
 		n += quotedSize(k) + quotedSize(v) + 2
+	}
+	return n
+}
+
+// listedAtMost bounds what a message takes of a line with a list.
+func listedAtMost(m mailbox.Message) int {
+	const rest = 1024 // numbers, times, names
+	n := rest + quotedSize(m.From) + quotedSize(m.Subject) + quotedSize(m.Group) + quotedSize(m.Key)
+	for k, v := range m.Headers {
+		n += quotedSize(k) + quotedSize(v) + 2
+	}
+	if m.Claim != nil {
+		n += quotedSize(m.Claim.Progress)
+	}
+	if m.LastFailure != nil {
+		n += quotedSize(m.LastFailure.Reason)
 	}
 	return n
 }
@@ -151,7 +169,7 @@ func utc(t time.Time) time.Time {
 
 func detail(d mailbox.Detail) protocol.MessageDetail {
 	out := protocol.MessageDetail{Message: message(d.Message), ResultTruncated: d.ResultTruncated, Why: d.Why,
-		Receipts: make([]protocol.Receipt, len(d.Receipts))}
+		Receipts: make([]protocol.Receipt, len(d.Receipts)), Omitted: d.Omitted, TTL: protocol.Duration(d.TTL)}
 	out.Poison = d.Poison
 	out.KeyExpiresAt, out.KeyFree = utc(d.KeyUntil), d.KeyFree
 	if d.BlockedBy != 0 {

@@ -21,3 +21,9 @@ func (s *Server) ResumeFirst(free func()) {
 
 // NewPatient is how a link writes to its connection.
 func NewPatient(conn net.Conn, timeout time.Duration) io.Writer { return newPatient(conn, timeout) }
+
+// CloseWithin is Close with another time than half a second for what was written before.
+func (c *Channel) CloseWithin(grace time.Duration) { c.closeWithin(grace) }
+
+// Supervised has c ask s.
+func (c *Control) Supervised(s Supervisor) { c.supervisor = s }

@@ -12,7 +12,7 @@ import (
 // answer may fail after the new one has arrived (P3.3).
 type given struct {
 	mu     sync.Mutex // guards claims
-	claims map[mailbox.Ref]*giving
+	claims map[mailbox.Ref]giving
 }
 
 // A giving is a claim in at least one answer.
@@ -27,15 +27,15 @@ func (g *given) enter(d mailbox.Delivery) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.claims == nil {
-		g.claims = map[mailbox.Ref]*giving{}
+		g.claims = map[mailbox.Ref]giving{}
 	}
 	ref := mailbox.Ref{ID: d.ID, Token: d.Token}
-	c := g.claims[ref]
-	if c == nil {
-		c = &giving{delivered: d.Again}
-		g.claims[ref] = c
+	c, several := g.claims[ref]
+	if !several {
+		c.delivered = d.Again
 	}
 	c.answers++
+	g.claims[ref] = c
 }
 
 // leave says that an answer with the claim was written, or could not be, and
@@ -47,6 +47,7 @@ func (g *given) leave(d mailbox.Delivery, sent bool) (nobody bool) {
 	c := g.claims[ref]
 	c.delivered = c.delivered || sent
 	if c.answers--; c.answers > 0 {
+		g.claims[ref] = c
 		return false
 	}
 	delete(g.claims, ref)

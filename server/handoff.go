@@ -8,11 +8,11 @@ import (
 	"net"
 	"os"
 	"slices"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sovereign-run/sovereign/descriptor"
 	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/refusal"
@@ -22,9 +22,9 @@ import (
 // to be passed on: it is asked anew then.
 var errPassedOn = errors.New("the connection is passed on")
 
-// Handoff is what another program needs to serve the connections of this one: it
+// Handed is what another program needs to serve the connections of this one: it
 // inherits the descriptors under their numbers.
-type Handoff struct {
+type Handed struct {
 	Connections []Connection `json:"connections"`
 }
 
@@ -37,7 +37,7 @@ type Connection struct {
 }
 
 // FDs are the descriptors of h.
-func (h Handoff) FDs() []uintptr {
+func (h Handed) FDs() []uintptr {
 	var out []uintptr
 	for _, c := range h.Connections {
 		out = append(out, c.FD)
@@ -47,9 +47,9 @@ func (h Handoff) FDs() []uintptr {
 
 // Pause accepts and reads nothing more, has the requests that run finish and get their
 // answers, and returns what another program needs to go on: requests that only wait
-// are asked anew there. Channels are left to Channel.Held. It is refused, unavailable,
+// are asked anew there. Channels are left to Channel.Handed. It is refused, unavailable,
 // and everything goes on as before, where a request has not ended when ctx does.
-func (s *Server) Pause(ctx context.Context, listeners ...*Listener) (Handoff, error) {
+func (s *Server) Pause(ctx context.Context, listeners ...*Listener) (Handed, error) {
 	s.mu.Lock()
 	s.paused = make(chan struct{})
 	for l := range s.links {
@@ -66,18 +66,18 @@ func (s *Server) Pause(ctx context.Context, listeners ...*Listener) (Handoff, er
 		case <-l.served:
 		case <-ctx.Done():
 			s.Resume(listeners...)
-			return Handoff{}, refusal.New(refusal.Unavailable, "the connections cannot be passed on", "a request is still under way",
+			return Handed{}, refusal.New(refusal.Unavailable, "the connections cannot be passed on", "a request is still under way",
 				"try again").Later()
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var out Handoff
+	var out Handed
 	for l, as := range s.links {
 		if as.kind == 0 || !l.parked() {
 			continue
 		}
-		out.Connections = append(out.Connections, Connection{FD: descriptor(l.conn), Worker: as.kind == worker, Rest: l.rest, Again: l.back})
+		out.Connections = append(out.Connections, Connection{FD: descriptor.Of(l.conn), Worker: as.kind == worker, Rest: l.rest, Again: l.back})
 	}
 	return out, nil
 }
@@ -133,7 +133,7 @@ func (s *Server) resumeLocked(l *link, as served, ended <-chan struct{}) {
 }
 
 // Adopt serves what another program has passed on. Call it before Serve.
-func (s *Server) Adopt(h Handoff) {
+func (s *Server) Adopt(h Handed) {
 	for _, c := range h.Connections {
 		conn, err := takeConn(c.FD)
 		if err != nil {
@@ -231,6 +231,18 @@ func (in asking) untilPassedOn() (ctx context.Context, done func()) {
 	return ctx, func() { stop(); cancel(nil) }
 }
 
+// untilNobodyAsks is in.run, which ends when whoever asks is gone, and not when the
+// connection is about to be passed on: that waits for what is told here, or is refused.
+func (in asking) untilNobodyAsks() (ctx context.Context, done func()) {
+	ctx, cancel := context.WithCancelCause(in.run)
+	stop := context.AfterFunc(in.wait, func() {
+		if !passedOn(in.wait) {
+			cancel(context.Cause(in.wait))
+		}
+	})
+	return ctx, func() { stop(); cancel(nil) }
+}
+
 // wish is do, an operator's wish for an actor: once it is told, it is waited for, by
 // then wherever the connection is.
 func (in asking) wish(method string, p protocol.ActorParams, do func(context.Context, string) error) (any, error) {
@@ -257,22 +269,22 @@ func anew(method string, params any) error {
 	return askAgain{protocol.Request{JSONRPC: "2.0", Method: method, Params: raw}}
 }
 
-// A heldChannel is a worker's channel between two requests.
-type heldChannel struct {
+// A handedChannel is a worker's channel between two requests.
+type handedChannel struct {
 	Rest    protocol.Rest           `json:"rest"`
 	Again   []protocol.Request      `json:"again"`
 	Drained bool                    `json:"drained"`
 	Notices []protocol.Notification `json:"notices"`
 }
 
-// Held returns the channel's descriptor, and what another program needs to go on with it
+// Handed returns the channel's descriptor, and what another program needs to go on with it
 // (Server.AdoptChannel). Call it while the server is paused. ok is false for a channel
 // that has ended.
-func (c *Channel) Held() (fd uintptr, state json.RawMessage, ok bool) {
+func (c *Channel) Handed() (fd uintptr, state json.RawMessage, ok bool) {
 	if !c.link.parked() {
 		return 0, nil, false
 	}
-	held := heldChannel{Rest: c.link.rest, Again: slices.Clone(c.link.back), Drained: c.drained.Err() != nil}
+	held := handedChannel{Rest: c.link.rest, Again: slices.Clone(c.link.back), Drained: c.drained.Err() != nil}
 	for n := len(c.queue); n > 0; n-- {
 		notice := <-c.queue
 		held.Notices = append(held.Notices, *notice)
@@ -282,12 +294,12 @@ func (c *Channel) Held() (fd uintptr, state json.RawMessage, ok bool) {
 		}
 	}
 	state, err := json.Marshal(held)
-	return descriptor(c.link.conn), state, err == nil
+	return descriptor.Of(c.link.conn), state, err == nil
 }
 
 // AdoptChannel is Attach for a channel that another program has passed on.
 func (s *Server) AdoptChannel(fd uintptr, state json.RawMessage, h fence.Holder) (*Channel, error) {
-	var held heldChannel
+	var held handedChannel
 	if err := json.Unmarshal(state, &held); err != nil {
 		return nil, fmt.Errorf("take over a channel: %w", err)
 	}
@@ -298,25 +310,25 @@ func (s *Server) AdoptChannel(fd uintptr, state json.RawMessage, h fence.Holder)
 	return s.attach(conn, h, held), nil
 }
 
-// A HeldListener is what another program needs to go on listening.
-type HeldListener struct {
+// A HandedListener is what another program needs to go on listening.
+type HandedListener struct {
 	FD      uintptr `json:"fd"`
 	Short   uintptr `json:"short,omitempty"`  // of the second socket
 	Folder  string  `json:"folder,omitempty"` // that it is in; "" = there is none
 	Control bool    `json:"control"`
 }
 
-// Held describes the listener.
-func (l *Listener) Held() HeldListener {
-	h := HeldListener{FD: descriptor(l.conns), Control: l.kind == control}
+// Handed describes the listener.
+func (l *Listener) Handed() HandedListener {
+	h := HandedListener{FD: descriptor.Of(l.conns), Control: l.kind == control}
 	if l.short != nil {
-		h.Short, h.Folder = descriptor(l.short.conns), l.short.folder
+		h.Short, h.Folder = descriptor.Of(l.short.conns), l.short.folder
 	}
 	return h
 }
 
 // FDs are the descriptors of h.
-func (h HeldListener) FDs() []uintptr {
+func (h HandedListener) FDs() []uintptr {
 	if h.Folder == "" {
 		return []uintptr{h.FD}
 	}
@@ -325,7 +337,7 @@ func (h HeldListener) FDs() []uintptr {
 
 // AdoptListener goes on listening on a socket of the store in data. The descriptors of h
 // stay open beside its own.
-func AdoptListener(data string, h HeldListener) (_ *Listener, err error) {
+func AdoptListener(data string, h HandedListener) (_ *Listener, err error) {
 	l := &Listener{kind: worker, file: socketFile(data, WorkerSocket)}
 	if h.Control {
 		l.kind, l.file = control, socketFile(data, ControlSocket)
@@ -363,15 +375,4 @@ func takeListener(fd uintptr) (*net.UnixListener, error) {
 		return nil, errors.Join(errors.New("it is no socket of this machine"), l.Close())
 	}
 	return local, nil
-}
-
-// descriptor is the number of c's descriptor; none is not there.
-func descriptor(c any) uintptr {
-	fd := ^uintptr(0)
-	if c, ok := c.(syscall.Conn); ok {
-		if raw, err := c.SyscallConn(); err == nil {
-			_ = raw.Control(func(n uintptr) { fd = n })
-		}
-	}
-	return fd
 }

@@ -2,10 +2,13 @@ package server_test
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 
 	"github.com/sovereign-run/sovereign/config"
+	"github.com/sovereign-run/sovereign/fence"
+	"github.com/sovereign-run/sovereign/mailbox"
 	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/server"
 )
@@ -48,7 +51,7 @@ func TestResume_KeepsWhatWasStillUnderWay(t *testing.T) {
 		if len(off.Connections) != 1 {
 			t.Errorf("%d connections can be passed on, want 1", len(off.Connections))
 		}
-		if _, _, ok := c.Held(); !ok {
+		if _, _, ok := c.Handed(); !ok {
 			t.Error("a channel that lives cannot be passed on")
 		}
 		h.server.Resume()
@@ -89,4 +92,60 @@ func TestPause_VerifyBeginsAnew(t *testing.T) {
 	h.server.Resume()
 	into[protocol.Verified](t, want(t, people.read(), ""))
 	<-db.looks
+}
+
+// A verify that is under way when the supervisor stops is refused, unavailable, as all that
+// is asked then, and can be repeated. Have verify return the context's error, and this
+// fails: it was an error without a reason.
+func TestVerify_IsUnavailableOnceTheSupervisorStops(t *testing.T) {
+	h := newHouse(t)
+	db := large{looks: make(chan struct{}, 1), once: new(sync.Once)}
+	h.control.WithStorage(db)
+	people := h.people()
+	people.write(`{"jsonrpc":"2.0","id":1,"method":"verify","params":{}}`)
+	<-db.looks
+	h.stop()
+	if got := want(t, people.read(), "unavailable"); got.Error == nil || !got.Error.Data.Retryable {
+		t.Errorf("%+v", got.Error)
+	}
+}
+
+// stubborn are processes that end only once they are let go.
+type stubborn struct {
+	*operator
+	asked, free chan struct{}
+}
+
+func (s stubborn) Cancel(ctx context.Context, h fence.Holder, ref mailbox.Ref) error {
+	close(s.asked)
+	select {
+	case <-s.free:
+		return s.operator.Cancel(ctx, h, ref)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// An upgrade waits for a cancel that is under way, or is refused: who cancels is told how
+// the message has ended, and not that it still runs. Have inboxCancel wait by in.wait,
+// and this fails.
+func TestPause_WaitsForACancel(t *testing.T) {
+	h := newHouse(t)
+	s := stubborn{&operator{box: h.box}, make(chan struct{}), make(chan struct{})}
+	h.control.Supervised(s)
+	id := h.send("resize", "x")
+	w, _ := h.channel(h.birth("resize", 1, config.Worker))
+	w.claimOne()
+	people := h.people()
+	people.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"inbox.cancel","params":{"ids":[%q]}}`, id))
+	<-s.asked
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := h.server.Pause(over); err == nil {
+		t.Error("it was paused with a cancel under way")
+	}
+	close(s.free)
+	if got := into[protocol.InboxChanged](t, want(t, people.read(), "")).Results; len(got) != 1 || got[0].State != protocol.MessageDead {
+		t.Errorf("answered %+v, want DEAD", got)
+	}
 }

@@ -207,7 +207,7 @@ type peer struct {
 // patience is how long a peer waits for one answer: a bound for a broken server, from
 // when the answer is waited for and not from the start of a test, which may have much
 // to do before.
-const patience = 30 * time.Second
+const patience = 5 * time.Minute
 
 type patient struct{ net.Conn }
 

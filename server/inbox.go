@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"os"
 	"strconv"
 	"sync"
@@ -31,9 +32,15 @@ func (c *Control) inboxList(in asking, p protocol.InboxListParams) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	out := protocol.Inbox{Messages: make([]protocol.Message, len(page.Messages)), Next: page.Next, Looked: page.Looked}
+	out := protocol.Inbox{Messages: make([]protocol.Message, 0, len(page.Messages)), Next: page.Next, Looked: page.Looked}
+	left := lineRoom
 	for i, m := range page.Messages {
-		out.Messages[i] = message(m)
+		// The first has room whatever its size: the bounds of a message see to that.
+		if left -= listedAtMost(m); left < 0 && i > 0 {
+			out.Next = page.Messages[i-1].ID.String()
+			break
+		}
+		out.Messages = append(out.Messages, message(m))
 	}
 	return out, nil
 }
@@ -70,14 +77,19 @@ func repeated(ids []string) (id string, twice bool) {
 }
 
 // each does one thing to each of several messages, side by side; one that is
-// refused stops none of the others. One that is named twice refuses the request: side
-// by side, nobody could tell which of the two answers counts.
-func (c *Control) each(p protocol.InboxIDsParams, do func(id mailbox.ID) (state protocol.MessageState, err error)) (any, error) {
+// refused stops none of the others, and one that does not stand as the request asks for is
+// left. One that is named twice refuses the request: side by side, nobody could tell which
+// of the two answers counts.
+func (c *Control) each(p protocol.InboxIDsParams, do func(id mailbox.ID, as mailbox.Standing) (state protocol.MessageState, err error)) (any, error) {
 	if len(p.IDs) == 0 || len(p.IDs) > maxIDs {
 		return nil, badParam("ids holds "+strconv.Itoa(len(p.IDs))+" ids", "name from 1 to 1000 messages")
 	}
 	if id, twice := repeated(p.IDs); twice {
 		return nil, badParam("ids names "+protocol.Cut(id, 40)+" twice", "name each message once: nothing was changed")
+	}
+	as, err := standing(p, time.Now())
+	if err != nil {
+		return nil, err
 	}
 	out := protocol.InboxChanged{Results: make([]protocol.InboxChange, len(p.IDs))}
 	var all sync.WaitGroup
@@ -86,18 +98,33 @@ func (c *Control) each(p protocol.InboxIDsParams, do func(id mailbox.ID) (state 
 			id, err := mailbox.ParseID(text)
 			var state protocol.MessageState
 			if err == nil {
-				state, err = do(id)
+				state, err = do(id, as)
 			}
-			out.Results[i] = protocol.InboxChange{ID: text, State: state, Error: protocol.ErrorOf(err)}
+			left := errors.Is(err, mailbox.ErrStandsOtherwise) || as != mailbox.Standing{} && refusal.Has(err, refusal.MessageMissing)
+			if left {
+				err = nil
+			}
+			out.Results[i] = protocol.InboxChange{ID: text, State: state, Left: left, Error: protocol.ErrorOf(err)}
 		})
 	}
 	all.Wait()
 	return out, nil
 }
 
+// standing is how the messages of a request must stand at now.
+func standing(p protocol.InboxIDsParams, now time.Time) (as mailbox.Standing, err error) {
+	if p.State != "" {
+		as.State, err = mailbox.ParseState(p.State)
+	}
+	if p.Older > 0 {
+		as.EndedBy = now.Add(-p.Older.Std())
+	}
+	return as, err
+}
+
 func (c *Control) inboxRetry(in asking, p protocol.InboxIDsParams) (any, error) {
-	return c.each(p, func(id mailbox.ID) (protocol.MessageState, error) {
-		if err := c.box.Retry(in.run, id); err != nil {
+	return c.each(p, func(id mailbox.ID, as mailbox.Standing) (protocol.MessageState, error) {
+		if err := c.box.RetryIf(in.run, id, as); err != nil {
 			return "", err
 		}
 		return protocol.MessageNew, nil
@@ -105,21 +132,26 @@ func (c *Control) inboxRetry(in asking, p protocol.InboxIDsParams) (any, error) 
 }
 
 func (c *Control) inboxDrop(in asking, p protocol.InboxIDsParams) (any, error) {
-	return c.each(p, func(id mailbox.ID) (protocol.MessageState, error) { return "", c.box.Drop(in.run, id) })
+	return c.each(p, func(id mailbox.ID, as mailbox.Standing) (protocol.MessageState, error) {
+		return "", c.box.DropIf(in.run, id, as)
+	})
 }
 
 // inboxCancel answers with the state that the message has in the end: of one
-// that runs once its attempt has ended, DONE where its completion was first.
+// that runs once its attempt has ended, DONE where its completion was first. An
+// upgrade meanwhile waits for that.
 func (c *Control) inboxCancel(in asking, p protocol.InboxIDsParams) (any, error) {
-	return c.each(p, func(id mailbox.ID) (protocol.MessageState, error) {
-		found, err := c.box.Cancel(in.run, id)
+	return c.each(p, func(id mailbox.ID, as mailbox.Standing) (protocol.MessageState, error) {
+		found, err := c.box.CancelIf(in.run, id, as)
 		switch {
 		case err != nil:
 			return "", err
 		case !found.Running:
 			return protocol.MessageDead, nil
 		case c.supervisor != nil:
-			err = c.supervisor.Cancel(in.wait, found.Holder, found.Ref)
+			ctx, done := in.untilNobodyAsks()
+			err = c.supervisor.Cancel(ctx, found.Holder, found.Ref)
+			done()
 		default:
 			// The store's lock is ours: no supervisor has the attempt's process.
 			_, err = c.box.EndCancelled(in.run, found.Holder, found.Ref)
@@ -224,9 +256,6 @@ func (c *Control) status(in asking, p protocol.StatusParams) (any, error) {
 		}
 		s := &out.Supervisor
 		s.PID, s.Version, s.Data = os.Getpid(), c.version, c.data
-		if !s.StartedAt.IsZero() && s.Uptime == 0 {
-			s.Uptime = protocol.Duration(time.Since(s.StartedAt).Round(time.Second))
-		}
 	}
 	if c.storage != nil && p.Actor == "" {
 		room := c.storage.Room()

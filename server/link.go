@@ -39,13 +39,14 @@ type link struct {
 	out     *protocol.Encoder
 	handler handler
 	log     *slog.Logger
+	watch   *watch
 	long    func() (over func()) // protocol.Decoder.Long; nil where it need not be bounded
 
 	wait     context.Context // of what only waits
 	endWaits context.CancelCauseFunc
 
 	mu      sync.Mutex // guards what follows
-	room    sync.Cond  // signalled when running or unread falls, and by close
+	eased   sync.Cond  // signalled when running or unread falls, and by close
 	running int
 	unread  int // bytes of the running requests
 	waits   int
@@ -53,11 +54,9 @@ type link struct {
 	claimed int                      // bytes of claims not yet written
 	closed  bool
 
-	inline   *call       // the goroutine that reads answers it itself; nil = it reads
-	answered uint64      // requests that were inline
-	watching *time.Timer // for watch; nil until it is needed
-	watched  bool        // it is set
-	seen     uint64      // answered when it was set
+	inline   *call  // the goroutine that reads answers it itself; nil = it reads
+	answered uint64 // requests that were inline
+	seen     uint64 // answered when watch looked
 
 	reading
 	spare atomic.Bool // a goroutine waits for again
@@ -72,10 +71,10 @@ type link struct {
 	served  chan struct{} // closed when serve has returned; another one once it is served again, written with Server.mu and mu held
 }
 
-func newLink(conn net.Conn, h handler, log *slog.Logger) *link {
-	l := &link{conn: conn, handler: h, log: log, ids: map[protocol.ID]struct{}{}, served: make(chan struct{}),
+func newLink(conn net.Conn, h handler, w *watch, log *slog.Logger) *link {
+	l := &link{conn: conn, handler: h, watch: w, log: log, ids: map[protocol.ID]struct{}{}, served: make(chan struct{}),
 		bulk: make(chan struct{}, maxBulky), gone: make(chan struct{})}
-	l.room.L = &l.mu
+	l.eased.L = &l.mu
 	l.wait, l.endWaits = context.WithCancelCause(context.Background())
 	l.out = protocol.NewEncoder(newPatient(conn, writeTimeout))
 	return l
@@ -87,7 +86,7 @@ func (l *link) hasRoom() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for !l.closed && (l.running >= maxRunning || l.unread >= maxUnread) {
-		l.room.Wait()
+		l.eased.Wait()
 	}
 	return !l.closed
 }
@@ -154,13 +153,15 @@ func (l *link) answer(c *call) {
 		l.mu.Unlock()
 	} else if c.req.ID == "" {
 		sent = true
-	} else if a.err != nil {
-		sent = l.write(c.req.ID, a.err)
 	} else {
-		sent = l.send(protocol.Response{JSONRPC: "2.0", ID: c.req.ID, Result: a.result})
+		c.out = protocol.Response{JSONRPC: "2.0", ID: c.req.ID, Error: a.err}
+		if a.err == nil {
+			c.out.Result = a.result
+		}
+		sent = l.send(&c.out)
 	}
 	if a.told != nil {
-		a.told(sent)
+		a.told.told(sent)
 	}
 	c.slim()
 	l.mu.Lock()
@@ -170,7 +171,7 @@ func (l *link) answer(c *call) {
 }
 
 func (l *link) write(id protocol.ID, err *protocol.Error) bool {
-	return l.send(protocol.Response{JSONRPC: "2.0", ID: id, Error: err})
+	return l.send(&protocol.Response{JSONRPC: "2.0", ID: id, Error: err})
 }
 
 // send writes one line and reports whether it went out. After a write that
@@ -187,9 +188,9 @@ func (l *link) send(v any) bool {
 	if err == nil {
 		return true
 	}
-	if r, ok := v.(protocol.Response); ok && refusal.Has(err, refusal.MessageTooLarge) {
+	if r, ok := v.(*protocol.Response); ok && refusal.Has(err, refusal.MessageTooLarge) {
 		// Nothing of it was written.
-		_ = l.out.Encode(protocol.Response{JSONRPC: "2.0", ID: r.ID, Error: protocol.ErrorOf(err)})
+		_ = l.out.Encode(&protocol.Response{JSONRPC: "2.0", ID: r.ID, Error: protocol.ErrorOf(err)})
 		return false
 	}
 	l.log.Debug("connection given up", "err", err)
@@ -220,6 +221,6 @@ func (l *link) close() {
 		l.closed = true
 		close(l.gone)
 	}
-	l.room.Broadcast()
+	l.eased.Broadcast()
 	_ = l.conn.Close()
 }

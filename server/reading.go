@@ -17,10 +17,6 @@ import (
 // that no other request waits for it. Whatever else is read is answered side by
 // side, by goroutines of its own.
 
-// heldUp is for how long a request may keep what comes behind it from being read,
-// and at most twice as long does: that of a commit on a disk that hangs.
-const heldUp = 50 * time.Millisecond
-
 // short reports whether a request of a method does no more than at most a commit,
 // or says that it waits.
 func short(method string) bool {
@@ -38,6 +34,7 @@ type reading struct {
 	again chan *call        // to the goroutine that waits for another call, nil = to read, if there is one; closed when there will be none
 	over  chan struct{}     // closed when nothing more is read
 	calls sync.WaitGroup    // the goroutines beside that of serve
+	done  *call             // who reads answered it, and may use it again; nil = there is none
 
 	passOn bool // it ended so that the link can be passed on; written before over, and by serve
 }
@@ -117,6 +114,9 @@ func (l *link) read() {
 			l.aside(c)
 		case !l.answerReading(c):
 			return
+		default:
+			*c = call{} // nothing of it is kept
+			l.done = c
 		}
 	}
 }
@@ -138,7 +138,13 @@ func (l *link) next() (*call, error) {
 			l.write(req.ID, wrong)
 			continue
 		}
-		return &call{link: l, size: len(line), req: req}, nil
+		c := l.done
+		if c == nil {
+			c = new(call)
+		}
+		l.done = nil
+		c.link, c.size, c.req = l, len(line), req
+		return c, nil
 	}
 	return nil, nil
 }
@@ -162,10 +168,8 @@ func (l *link) answerReading(c *call) bool {
 	l.mu.Lock()
 	l.inline = c
 	l.answered++
-	if !l.watched {
-		l.watchLocked()
-	}
 	l.mu.Unlock()
+	l.watch.begin()
 	l.answer(c)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -190,30 +194,4 @@ func (l *link) passReadingLocked(c *call) {
 	l.inline = nil
 	l.listLocked(c)
 	l.aside(nil)
-}
-
-// watchLocked has watch called in due time. The timer is set once for all requests
-// of that time.
-func (l *link) watchLocked() {
-	l.watched, l.seen = true, l.answered
-	if l.watching == nil {
-		l.watching = time.AfterFunc(heldUp, l.watch)
-	} else {
-		l.watching.Reset(heldUp)
-	}
-}
-
-// watch passes the reading on where the request that was under way when the timer
-// was set still is.
-func (l *link) watch() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.watched = false
-	switch {
-	case l.inline == nil:
-	case l.seen == l.answered:
-		l.passReadingLocked(l.inline)
-	default:
-		l.watchLocked()
-	}
 }

@@ -3,6 +3,7 @@ package server_test
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/sovereign-run/sovereign/config"
@@ -10,7 +11,8 @@ import (
 	"github.com/sovereign-run/sovereign/store"
 )
 
-// hang has every commit wait until the function that it returns is called.
+// hang has every commit wait until the function that it returns is called, or the test
+// has failed.
 func (h *house) hang() (free func()) {
 	h.t.Helper()
 	begun, end := make(chan struct{}), make(chan struct{})
@@ -23,9 +25,11 @@ func (h *house) hang() (free func()) {
 		})
 	}()
 	<-begun
+	let := sync.OnceFunc(func() { close(end) })
+	h.t.Cleanup(let)
 	return func() {
 		h.t.Helper()
-		close(end)
+		let()
 		if err := <-ended; err != nil {
 			h.t.Error(err)
 		}

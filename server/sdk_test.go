@@ -192,9 +192,7 @@ func TestSDK_OverWorkerSocket(t *testing.T) {
 	if err != nil || h.state(id) != "DONE" {
 		t.Fatalf("run: %v, message %s", err, h.state(id))
 	}
-	if !h.living.ready[holder.Process] {
-		t.Error("the worker was not declared ready")
-	}
+	h.living.until(t, func() bool { return h.living.ready[holder.Process] })
 }
 
 // workerMain is a real worker process of this test binary: it completes one

@@ -49,6 +49,7 @@ type Server struct {
 	log       *slog.Logger
 	given     given
 	tally     tally
+	watch     watch
 	longOwn   chan struct{} // one for each long line that is being read
 	longOther chan struct{}
 
@@ -59,7 +60,7 @@ type Server struct {
 	links   map[*link]served
 	byUser  map[caller]int // connections from sockets
 	taken   taken          // the same, all together
-	room    int            // for them; see Limit
+	limit   int            // of them; see Limit
 	closed  bool
 	paused  chan struct{}  // closed when a pause ends; nil = there is none
 	serving sync.WaitGroup // one for each link; added to under mu while not closed
@@ -84,9 +85,11 @@ func New(box *mailbox.Box, people *Control, processes Processes, log *slog.Logge
 		log = slog.New(slog.DiscardHandler)
 	}
 	stop, end := context.WithCancelCause(context.Background())
-	return &Server{box: box, people: people, processes: processes, log: log, stop: stop, end: end,
-		links: map[*link]served{}, byUser: map[caller]int{}, room: math.MaxInt,
+	s := &Server{box: box, people: people, processes: processes, log: log, stop: stop, end: end,
+		links: map[*link]served{}, byUser: map[caller]int{}, limit: math.MaxInt,
 		longOwn: make(chan struct{}, maxLongLines), longOther: make(chan struct{}, maxLongLinesOfOther)}
+	s.watch.look = s.lookAt
+	return s
 }
 
 var errStopping = errors.New("the supervisor stops")
@@ -171,7 +174,7 @@ func (s *Server) greet(conn *net.UnixConn, k kind, from Connection, adopted bool
 	if k == worker {
 		h = &workers{box: s.box, processes: s.processes, given: &s.given}
 	}
-	l := newLink(conn, counting{h, &s.tally}, s.log)
+	l := newLink(conn, counting{h, &s.tally}, &s.watch, s.log)
 	l.long = s.longLines(conn, own)
 	l.rest, l.back = from.Rest, from.Again
 	who := caller{k, uid}
@@ -181,8 +184,8 @@ func (s *Server) greet(conn *net.UnixConn, k kind, from Connection, adopted bool
 	}
 	s.mu.Lock()
 	full := s.byUser[who] >= most
-	room, as := s.room, share{worker: k == worker, own: own}
-	crowded := !adopted && !s.taken.fits(room, as)
+	limit, as := s.limit, share{worker: k == worker, own: own}
+	crowded := !adopted && !s.taken.fits(limit, as)
 	if !full && !crowded && !s.closed {
 		s.byUser[who]++
 		s.taken.add(as, 1)
@@ -203,7 +206,7 @@ func (s *Server) greet(conn *net.UnixConn, k kind, from Connection, adopted bool
 			fmt.Sprintf("at most %d are served at one time", most), "close some, or try again later").Later())
 	case crowded:
 		turnAway(conn, refusal.New(refusal.Unavailable, "there are too many connections",
-			fmt.Sprintf("the limit of open files leaves room for %d, of which a quarter is kept for control.sock, and users other than the supervisor's have half", room),
+			fmt.Sprintf("the limit of open files leaves room for %d, of which a quarter is kept for control.sock, and users other than the supervisor's have half", limit),
 			"close some, try again later, or raise the limit (ulimit -n, LimitNOFILE= in a unit)").Later())
 	}
 }
@@ -212,7 +215,7 @@ func (s *Server) greet(conn *net.UnixConn, k kind, from Connection, adopted bool
 // short line without waiting.
 func turnAway(conn *net.UnixConn, err error) {
 	_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
-	_ = protocol.NewEncoder(conn).Encode(protocol.Response{JSONRPC: "2.0", ID: protocol.Null, Error: protocol.ErrorOf(err)})
+	_ = protocol.NewEncoder(conn).Encode(&protocol.Response{JSONRPC: "2.0", ID: protocol.Null, Error: protocol.ErrorOf(err)})
 	_ = conn.Close()
 }
 
@@ -277,14 +280,14 @@ const maxNotices = 256
 // speaks for h, and for nobody else. The caller calls Close when the process
 // has been reaped. It does not block.
 func (s *Server) Attach(conn net.Conn, h fence.Holder) *Channel {
-	return s.attach(conn, h, heldChannel{})
+	return s.attach(conn, h, handedChannel{})
 }
 
-func (s *Server) attach(conn net.Conn, h fence.Holder, from heldChannel) *Channel {
+func (s *Server) attach(conn net.Conn, h fence.Holder, from handedChannel) *Channel {
 	asks := &workers{box: s.box, processes: s.processes, given: &s.given, bound: &h}
 	var drain context.CancelFunc
 	asks.drained, drain = context.WithCancel(context.Background())
-	l := newLink(conn, counting{asks, &s.tally}, s.log)
+	l := newLink(conn, counting{asks, &s.tally}, &s.watch, s.log)
 	l.rest, l.back = from.Rest, from.Again
 	c := &Channel{server: s, holder: h, link: l, queue: make(chan *protocol.Notification, maxNotices), done: make(chan struct{}),
 		drained: asks.drained, drain: drain}
@@ -349,8 +352,10 @@ func (c *Channel) Notify(method string, params any) {
 // Close ends the channel of a process that has ended. What the process had
 // written before it ended is still carried out, for half a second at most; what
 // waits is ended. It can be repeated.
-func (c *Channel) Close() {
+func (c *Channel) Close() { c.closeWithin(channelGrace) }
+
+func (c *Channel) closeWithin(grace time.Duration) {
 	c.once.Do(func() { close(c.done) })
-	c.link.drain(channelGrace)
+	c.link.drain(grace)
 	c.drain()
 }

@@ -9,6 +9,66 @@ import (
 	"github.com/sovereign-run/sovereign/protocol"
 )
 
+func (w *workers) complete(raw json.RawMessage) (protocol.Identity, deed, error) {
+	var p protocol.CompleteParams
+	if err := protocol.ParseParams(protocol.MethodComplete, raw, &p); err != nil {
+		return p.Identity, nil, err
+	}
+	ref, err := refOf(p.ID, p.Token)
+	if err != nil {
+		return p.Identity, nil, err
+	}
+	if p.Next != nil && p.Next.Max < 0 {
+		return p.Identity, nil, badParam("next.max is negative", "give 1 or more, or leave it out for 1")
+	}
+	return p.Identity, func(in doing) answer {
+		settled, err := w.box.Settle(in.run, in.holder, ref, completed(p.Result), outgoings(p.Send))
+		if err != nil {
+			return refuse(err)
+		}
+		result := protocol.CompleteResult{State: protocol.MessageState(settled.State.String())}
+		if p.Next == nil {
+			return answer{result: result}
+		}
+		next := mailbox.ClaimRequest{Max: p.Next.Max, Wait: p.Next.Wait.Std()}
+		p = protocol.CompleteParams{} // not kept while the request waits
+		var told teller
+		result.Messages, told, err = w.claimFor(in, next)
+		result.NextError = protocol.ErrorOf(err) // the completion stands
+		return answer{result: result, told: told}
+	}, nil
+}
+
+func (w *workers) fail(raw json.RawMessage) (protocol.Identity, deed, error) {
+	var p protocol.FailParams
+	if err := protocol.ParseParams(protocol.MethodFail, raw, &p); err != nil {
+		return p.Identity, nil, err
+	}
+	ref, err := refOf(p.ID, p.Token)
+	return p.Identity, func(in doing) answer {
+		settled, err := w.box.Settle(in.run, in.holder, ref, failed(p), nil)
+		if err != nil {
+			return refuse(err)
+		}
+		return answer{result: protocol.FailResult{State: protocol.MessageState(settled.State.String()), Attempts: settled.Attempts}}
+	}, err
+}
+
+func (w *workers) release(raw json.RawMessage) (protocol.Identity, deed, error) {
+	var p protocol.ClaimRef
+	if err := protocol.ParseParams(protocol.MethodRelease, raw, &p); err != nil {
+		return p.Identity, nil, err
+	}
+	ref, err := refOf(p.ID, p.Token)
+	return p.Identity, func(in doing) answer {
+		settled, err := w.box.Settle(in.run, in.holder, ref, released(), nil)
+		if err != nil {
+			return refuse(err)
+		}
+		return answer{result: protocol.ReleaseResult{State: protocol.MessageState(settled.State.String())}}
+	}, err
+}
+
 // maxItems bounds the items of one settle.
 const maxItems = 1000
 

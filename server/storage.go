@@ -28,7 +28,7 @@ func (c *Control) WithStorage(s Storage) *Control {
 
 // backup holds the file until the peer has gone. It is never done.
 func (c *Control) backup(in asking, _ protocol.Empty) (any, error) {
-	if c.storage == nil || in.tell == nil {
+	if c.storage == nil || in.link == nil {
 		return nil, refusal.New(refusal.Unavailable, "this store cannot be backed up here", "nobody answers for its file", "")
 	}
 	done, err := in.waiting() // it delays nobody
@@ -53,10 +53,13 @@ const maxProblems = 1000
 // verify ends with whoever asked. It begins anew where the connection is passed on.
 func (c *Control) verify(in asking, _ protocol.Empty) (any, error) {
 	out, err := c.verified(in.wait)
-	if err != nil && passedOn(in.wait) && !isRefusal(err) {
+	switch {
+	case err == nil || in.wait.Err() == nil || isRefusal(err):
+		return out, err
+	case passedOn(in.wait):
 		return nil, anew(protocol.MethodVerify, protocol.Empty{})
 	}
-	return out, err
+	return nil, refusal.New(refusal.Unavailable, "the check was ended", "the supervisor stops", "ask again").Later()
 }
 
 func (c *Control) verified(ctx context.Context) (protocol.Verified, error) {

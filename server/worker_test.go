@@ -253,7 +253,7 @@ func TestWorker_UnwrittenClaimIsReleased(t *testing.T) {
 	if _, err := p.r.ReadByte(); err == nil {
 		t.Fatal("an answer came")
 	}
-	c.Close()
+	c.CloseWithin(patience)
 	d := h.detail(id)
 	if d.State != mailbox.New || d.Attempts != 0 || d.Attempt != 1 {
 		t.Fatalf("message is %s with %d charged, attempt %d; want NEW, 0, 1", d.State, d.Attempts, d.Attempt)
@@ -296,7 +296,7 @@ func TestChannel_CloseCarriesOutWhatWasWritten(t *testing.T) {
 	if err := p.conn.Close(); err != nil {
 		t.Fatal(err)
 	}
-	c.Close()
+	c.CloseWithin(patience)
 	if got := h.state(id); got != "DONE" {
 		t.Fatalf("message is %s, want DONE", got)
 	}
@@ -334,7 +334,7 @@ func TestChannel_DrainEndsWaits(t *testing.T) {
 func TestChannel_NotifyDoesNotBlock(t *testing.T) {
 	h := newHouse(t)
 	p, c := h.channel(h.birth("resize", 1, config.Worker))
-	const notices = 100_000
+	const notices = 5_000 // more than a socket and the queue have room for
 	for n := range notices {
 		c.Notify("claim_lost", protocol.ClaimLost{ID: "m1", Token: protocol.Token(n + 1), Reason: strings.Repeat("x", 100)})
 	}

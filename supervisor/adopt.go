@@ -20,7 +20,7 @@ type adoption struct {
 
 // adopt says which events bring a slot from what it was to what it is to be. What is
 // under way without a process that could be told ends first: it finds out by
-// itself (slot.catchUp, slot.fetched, next).
+// itself (slot.catchUp, slot.fetch, next).
 func (l life) adopt(a adoption) []event {
 	if !l.want {
 		return nil

@@ -42,7 +42,7 @@ func (sup *Supervisor) enforce(ctx context.Context, h fence.Holder, ref mailbox.
 		sup.living.pardon(h.Process)
 		return
 	}
-	sup.note(c, protocol.EventCancelling, ref.ID.String())
+	sup.noteOf(c, ref.ID, protocol.EventCancelling, "")
 	if c.task == nil {
 		c.tellLost(ref, "cancelled")
 		within, cancel := context.WithTimeout(ctx, c.slot.spec().Stop.Timeout)

@@ -122,7 +122,7 @@ func TestRestart_ConcurrentWhileItWaits(t *testing.T) {
 	w := run(t,
 		shell("first", config.Worker, `echo up >"$GATE"; read -r line <"$GATE.go"; echo '{"Method":"ready"}' >&3; sleep 1000`, func(a *config.Actor) {
 			a.Env = map[string]string{"GATE": gate.path}
-			a.Ready = &config.Ready{Notify: true, Timeout: 10 * time.Second}
+			a.Ready = &config.Ready{Notify: true, Timeout: patience}
 		}),
 		shell("d", config.Daemon, `echo $$ >"$SAID"; exec sleep 1000`, func(a *config.Actor) {
 			a.Env = map[string]string{"SAID": said.path}

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sovereign-run/sovereign/config"
 	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/mailbox"
 	"github.com/sovereign-run/sovereign/protocol"
@@ -25,7 +26,7 @@ type Attacher interface {
 	// the process h, and returns at once.
 	Attach(conn net.Conn, h fence.Holder) Channel
 	// Adopt is Attach for a channel that the program before this one has passed on,
-	// as Channel.Held describes it.
+	// as Channel.Handed describes it.
 	Adopt(fd uintptr, state json.RawMessage, h fence.Holder) (Channel, error)
 }
 
@@ -37,9 +38,9 @@ type Channel interface {
 	// Close is called once the worker's tree has ended: it answers what the
 	// worker had written before, for a short time, and closes the connection.
 	Close()
-	// Held is the channel's descriptor, and what another program needs to go on with
+	// Handed is the channel's descriptor, and what another program needs to go on with
 	// it; ok is false where it has ended. It is called while nothing comes through it.
-	Held() (fd uintptr, state json.RawMessage, ok bool)
+	Handed() (fd uintptr, state json.RawMessage, ok bool)
 }
 
 // A child is one incarnation: a process with its lease, and in task mode with its
@@ -68,13 +69,13 @@ type child struct {
 	claims    context.Context // ends when it is to claim no more
 	endClaims context.CancelFunc
 
-	channel  atomic.Pointer[Channel] // nil where there is none
-	uid      int                     // its user's number
-	socket   *notifySocket           // for sd_notify; nil where there is none. Not changed once it runs
-	said     atomic.Pointer[word]    // what it has said of itself there, nil = nothing
-	unleased atomic.Bool             // it was told that its lease is lost
-	aliveAt  atomic.Int64            // instant of the last sign of life
-	pending  atomic.Int32            // requests that wait for an answer; while there are, it is alive
+	channel  channel
+	uid      int                  // its user's number
+	socket   *notifySocket        // for sd_notify; nil where there is none. Not changed once it runs
+	said     atomic.Pointer[word] // what it has said of itself there, nil = nothing
+	unleased atomic.Bool          // it was told that its lease is lost
+	aliveAt  atomic.Int64         // instant of the last sign of life
+	pending  atomic.Int32         // requests that wait for an answer; while there are, it is alive
 }
 
 // newChild is a process that is to be made by d.
@@ -109,11 +110,7 @@ func (c *child) because(why cause, limit string, about mailbox.Ref) bool {
 func (c *child) ref() mailbox.Ref { return mailbox.Ref{ID: c.task.ID, Token: c.task.Token} }
 
 // notify tells the worker something, where it has a channel.
-func (c *child) notify(method string, params any) {
-	if ch := c.channel.Load(); ch != nil {
-		(*ch).Notify(method, params)
-	}
-}
+func (c *child) notify(method string, params any) { c.channel.notify(method, params) }
 
 // tellLost tells the worker that a claim of its is no longer current.
 func (c *child) tellLost(ref mailbox.Ref, reason string) {
@@ -141,6 +138,12 @@ func (c *child) death() death {
 	e.code = x.Code
 	if x.Signal != 0 {
 		e.code, e.signal = -1, signalName(x.Signal)
+	}
+	if x.Starved && c.cause == byItself && !x.Success() {
+		e.memory = "not set"
+		if most := c.def.spec.Limits.Memory; most > 0 {
+			e.memory = config.FormatSize(most)
+		}
 	}
 	return e
 }

@@ -23,9 +23,9 @@ func TestWallClock_DecidesNothing(t *testing.T) {
 		"supervisor/status.go:Status",             // how long a state has lasted, by the monotonic part
 		"supervisor/process/reap_linux.go:exitOf", // when a child was seen to end
 		"supervisor/process/host_other.go:reap",
-		"supervisor/process/host_linux.go:inherit",     // when a child that was passed on was found to have ended
-		"supervisor/ready_notify.go:pause",             // a deadline long past: an interruption
-		"supervisor/process/cgroup_linux.go:waitEmpty", // a deadline long past: an interruption
+		"supervisor/process/host_linux.go:inherit",   // when a child that was passed on was found to have ended
+		"supervisor/ready_notify.go:pause",           // a deadline long past: an interruption
+		"supervisor/process/leaf_linux.go:waitEmpty", // a deadline long past: an interruption
 	}
 	var found []string
 	for _, folder := range []string{".", "process"} {

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"os"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/sovereign-run/sovereign/config"
@@ -9,13 +10,15 @@ import (
 )
 
 // A definition is an actor as one reading of actors.yaml has it, with what follows
-// from that. It never changes: a reload makes another one. A slot lives by its
-// latest; a process that lives is what its own says.
+// from that. It never changes, but for what was logged: a reload makes another one. A
+// slot lives by its latest; a process that lives is what its own says.
 type definition struct {
 	spec       *config.Actor
 	process    int // equal in two definitions of one actor where their processes are the same
 	stopSignal syscall.Signal
 	env        []string // what its children inherit, and what is declared for them
+
+	toldPath atomic.Bool // where its command is looked for in vain was logged
 }
 
 // define makes the definition of spec; base is what children inherit.

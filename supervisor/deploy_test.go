@@ -42,6 +42,7 @@ func TestRestart_FollowsALinkThatMoved(t *testing.T) {
 		t.Errorf("at first %q", got)
 	}
 	point("v2")
+	w.state("d", "up") // a restart of one that is being started, which can speak by then, is that start
 	if err := w.sup.Restart(t.Context(), "d"); err != nil {
 		t.Fatal(err)
 	}
@@ -54,22 +55,18 @@ func TestRestart_FollowsALinkThatMoved(t *testing.T) {
 // ends again and again: that is started anew at once, each time, and its lines are
 // kept.
 func TestNoise_SlowsNobodyElse(t *testing.T) {
-	said := newFifo(t)
-	w := run(t,
+	dir, said := t.TempDir(), newFifo(t)
+	w := open(t, dir,
 		shell("noisy", config.Daemon, `exec yes "a line of no interest to anybody"`, func(a *config.Actor) {
 			a.Log.MaxSize, a.Log.Keep = 64<<10, 2
 		}),
-		shell("d", config.Daemon, `echo up; echo up >"$SAID"; exit 1`, func(a *config.Actor) {
-			a.Env = map[string]string{"SAID": said.path}
+		shell("d", config.Daemon, `until test -e "$ROTATED"; do sleep 0.01; done; echo up; echo up >"$SAID"; exit 1`, func(a *config.Actor) {
+			a.Env = map[string]string{"SAID": said.path, "ROTATED": filepath.Join(dir, "logs", "noisy.1.log.1")}
 			a.Backoff = config.Backoff{Initial: time.Millisecond, Max: time.Millisecond, Factor: 1}
 			a.Intensity = config.Intensity{Restarts: 19, Within: time.Hour}
-		}))
-	began := time.Now()
+		})).run()
 	for range 20 {
 		said.word()
-	}
-	if took := time.Since(began); took > 20*time.Second {
-		t.Errorf("20 starts took %s", took)
 	}
 	w.state("d", "failed")
 	w.state("noisy", "up")

@@ -30,7 +30,7 @@
 //     instants of the lease clock, which stands still while the supervisor does
 //     not run (P9).
 //   - All of it can be handed to another program in the same process while the children
-//     go on (Hold, HandOff; Options.Handed).
+//     go on (Hold, HandOver; Options.Handed).
 //
 // It does not promise that two processes never run at one time: what hides from
 // the supervisor is fenced, not found (P0).

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/sovereign-run/sovereign/config"
 	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/mailbox"
 	"github.com/sovereign-run/sovereign/protocol"
@@ -21,8 +22,9 @@ const drainBound = 5 * time.Second
 //  1. Nothing of its tree is left. Before that its message is not handed out
 //     again (P4.5), and no successor starts.
 //  2. What it wrote is drained, and its channel closed.
-//  3. Its end is on record, in one transaction (P4.3). A crash before that leaves
-//     lease and claim on record; the next start recovers them as worker_lost.
+//  3. Its end is on record, in one transaction (P4.3), which is that of the next start
+//     where there is one at once. A crash before that leaves lease and claim on record;
+//     the next start recovers them as worker_lost.
 //  4. Its workspace is reclaimed (P4.6). A crash before that leaves a workspace
 //     that the next start reclaims.
 func (s *slot) end(ctx context.Context, c *child) {
@@ -32,8 +34,8 @@ func (s *slot) end(ctx context.Context, c *child) {
 		c.socket.close()
 		return // the supervisor has ended; the next one finds it
 	}
-	if ch := c.channel.Load(); ch != nil {
-		(*ch).Close() // what it asked for before its end is carried out in its name
+	if ch := c.channel.get(); ch != nil {
+		ch.Close() // what it asked for before its end is carried out in its name
 	}
 	c.socket.close()
 	s.sup.living.drop(c)
@@ -42,19 +44,56 @@ func (s *slot) end(ctx context.Context, c *child) {
 	if err := s.logs.Load().Drain(drained); err != nil {
 		s.log.Warn("output not drained", "err", err)
 	}
+	held := s.sup.box.Held(c.holder.Process)
+	if c.task == nil && s.startSuccessor(c, held) {
+		return
+	}
 	if s.sup.pace.enter(ctx) {
 		defer s.sup.pace.leave()
 	}
-	var held []mailbox.Ref
 	if c.task != nil {
 		s.endTask(ctx, drained, c)
 	} else {
-		held = s.endWorker(ctx, c)
+		s.endWorker(ctx, c)
 	}
+	s.ended(c)
+	s.post(func() { s.gone(c, held) })
+}
+
+// ended says that c's end is on record.
+func (s *slot) ended(c *child) {
 	e := c.death()
 	s.sup.tallies.ended(s.name.Actor, e)
 	s.log.Info("process ended", "pid", c.proc.PID(), "cause", e.cause.String(), "how", e.how())
-	s.post(func() { s.gone(c, held) })
+}
+
+// startSuccessor starts another process at once where the slot is to have one, now that
+// nothing of c but what is on record is left, and reports whether it does. The start records
+// the end of c, which held those messages, in its own transaction: there is one commit
+// between the two processes.
+func (s *slot) startSuccessor(c *child, held []mailbox.Ref) (starts bool) {
+	s.call(func() {
+		if starts = s.hasSuccessor(c, held); !starts {
+			return
+		}
+		s.last = c
+		s.gone(c, held)
+		if s.last == nil {
+			return
+		}
+		// What it comes after has ended at this moment, and so no start has taken it.
+		s.last, s.owing = nil, true
+		s.sup.job(func(ctx context.Context) {
+			s.endWorker(ctx, c)
+			s.ended(c)
+			s.post(func() {
+				s.owing = false
+				s.sup.changes.tell()
+				s.seekAgain()
+			})
+		})
+	})
+	return starts
 }
 
 // endTree returns nil once nothing of c's tree is left. Where something does not
@@ -112,7 +151,11 @@ func (s *slot) endTask(ctx, drained context.Context, c *child) {
 	if path != "" {
 		data = cutResult(data, path, size, err)
 	}
-	o := c.death().task(data, path != "")
+	e := c.death()
+	if c.output.result.Over() {
+		e.over = config.FormatSize(c.def.spec.ResultMax)
+	}
+	o := e.task(data, path != "")
 	s.insist(ctx, c, func(ctx context.Context) error {
 		_, err := s.sup.box.EndTask(ctx, c.holder, c.ref(), o)
 		return err
@@ -133,21 +176,46 @@ func cutResult(data []byte, path string, size int64, err error) []byte {
 	return append(data[:min(len(data), maxResult-len(note))], note...)
 }
 
-// endWorker records the end of a long-lived process, and returns what it held.
-func (s *slot) endWorker(ctx context.Context, c *child) []mailbox.Ref {
+// endWorker records the end of a long-lived process.
+func (s *slot) endWorker(ctx context.Context, c *child) {
+	outcome, ev := s.workerEnd(ctx, c)
+	s.insist(ctx, c, func(ctx context.Context) error {
+		_, err := s.sup.recovery.DiedWith(ctx, c.holder, outcome, ev)
+		return err
+	})
+}
+
+// workerEnd is what is to be recorded of the end of a long-lived process: how each of
+// its attempts ended, and the event. What it wrote before it was given what it held says
+// nothing of that.
+func (s *slot) workerEnd(ctx context.Context, c *child) (outcome func(mailbox.Ref) mailbox.Outcome, ev mailbox.Event) {
 	e := c.death()
-	held := s.sup.box.Held(c.holder.Process)
 	text := e.withOutput(e.how())
 	if e.cause != byItself {
 		text = e.how() + " (" + e.cause.String() + ")"
 	}
-	ev := s.event(protocol.EventExited, text)
+	ev = s.event(protocol.EventExited, text)
 	ev.Process, ev.Token = c.holder.Process, c.holder.Token
-	s.insist(ctx, c, func(ctx context.Context) error {
-		_, err := s.sup.recovery.DiedWith(ctx, c.holder, e.of(c.about), ev)
-		return err
-	})
-	return held
+	if e.last != "" {
+		e.last = c.output.tail.Since(s.firstClaim(ctx, c))
+	}
+	return e.of(c.about), ev
+}
+
+// firstClaim is when c was given the first of the messages that it still holds; the zero
+// time where that is not known.
+func (s *slot) firstClaim(ctx context.Context, c *child) (first time.Time) {
+	held := s.sup.box.Held(c.holder.Process)
+	for _, ref := range held[:min(len(held), 64)] { // as a rule one, or as many as it has threads
+		m, err := s.sup.box.Show(ctx, ref.ID)
+		if err != nil || m.Claim == nil || m.Claim.Token != ref.Token {
+			return time.Time{}
+		}
+		if first.IsZero() || m.Claim.StartedAt.Before(first) {
+			first = m.Claim.StartedAt
+		}
+	}
+	return first
 }
 
 // The wait between two tries to record an end that the store did not take.

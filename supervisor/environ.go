@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/supervisor/process"
 )
 
 // channelFD is the number under which a worker finds its channel.
@@ -68,7 +69,7 @@ func (c *child) identity(socket string, ttl time.Duration, wall time.Time) []str
 		"SOVEREIGN_PROCESS=" + string(c.holder.Process),
 		"SOVEREIGN_LEASE_TOKEN=" + c.holder.Token.String(),
 		"SOVEREIGN_LEASE_EXPIRES=" + wall.Add(ttl).UTC().Format(time.RFC3339),
-		"SOVEREIGN_SOCKET=" + socket,
+		process.SocketVariable + "=" + socket,
 	}
 	return env
 }

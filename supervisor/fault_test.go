@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,6 +27,7 @@ type moody struct {
 	mu     sync.Mutex
 	refuse error         // mu guards it; nil = it writes
 	asked  chan struct{} // gets one for each refused write, if there is room
+	writes atomic.Int64  // that were not refused
 }
 
 func (m *moody) say(err error) {
@@ -45,6 +47,7 @@ func (m *moody) Update(ctx context.Context, fn func(store.Tx) error) error {
 		}
 		return refuse
 	}
+	m.writes.Add(1)
 	return m.Store.Update(ctx, fn)
 }
 
@@ -86,6 +89,74 @@ func TestDiskFull_EndIsRecordedLater(t *testing.T) {
 	w.state("t", "idle")
 }
 
+// restarting is a daemon that says when it is up, and ends at each word; its like is
+// started at once.
+func restarting(up *fifo, release string) config.Actor {
+	return shell("d", config.Daemon, `echo up >"$UP"; read -r word <"$RELEASE"; exit 1`, func(a *config.Actor) {
+		a.Env, a.Backoff, a.Intensity.Restarts = map[string]string{"UP": up.path, "RELEASE": release}, config.Backoff{}, 1000
+	})
+}
+
+// Between two processes of a slot there is one commit, where the second is started at
+// once: it ends the one and grants the other its lease. Have startSuccessor be false and this
+// fails.
+func TestRestart_IsOneCommit(t *testing.T) {
+	up, release := newFifo(t), filepath.Join(t.TempDir(), "release")
+	mkfifo(t, release)
+	w, store := openMoody(t, restarting(up, release))
+	up.word()
+	w.state("d", "up")
+	w.event(0, "the start on record", func(ev mailbox.Event) bool { return ev.Kind == protocol.EventSupervisorStarted })
+	before := store.writes.Load()
+	const n = 3
+	for range n {
+		if err := os.WriteFile(release, []byte("go\n"), 0); err != nil {
+			t.Fatal(err)
+		}
+		up.word()
+	}
+	if got := store.writes.Load() - before; got != n {
+		t.Errorf("%d commits for %d restarts", got, n)
+	}
+	w.state("d", "up")
+	if exits, starts := w.all("d", protocol.EventExited), w.all("d", protocol.EventStarted); len(exits) != n || len(starts) != n+1 ||
+		exits[n-1].Seq > starts[n].Seq {
+		t.Errorf("%+v, %+v", exits, starts)
+	}
+}
+
+// A disk that is full refuses a start and takes an end: the end is recorded all the same,
+// and the start comes later. Until then nothing runs in the slot. Give up the end where
+// both are refused and this fails.
+func TestDiskFull_EndIsRecordedBeforeTheNextStart(t *testing.T) {
+	up, release := newFifo(t), filepath.Join(t.TempDir(), "release")
+	mkfifo(t, release)
+	w, store := openMoody(t, restarting(up, release))
+	up.word()
+	w.state("d", "up")
+	store.say(refusal.New(refusal.DiskFull, "write", "no space left on device", "").Later())
+	if err := os.WriteFile(release, []byte("go\n"), 0); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 { // both, and the end twice
+		select {
+		case <-store.asked:
+		case <-time.After(patience):
+			t.Fatal("the end was not tried")
+		}
+	}
+	if exits := w.all("d", protocol.EventExited); len(exits) != 0 {
+		t.Errorf("%+v", exits)
+	}
+	store.say(nil)
+	up.word()
+	w.state("d", "up")
+	exits, starts := w.all("d", protocol.EventExited), w.all("d", protocol.EventStarted)
+	if len(exits) != 1 || len(starts) != 2 || exits[0].Seq > starts[1].Seq || exits[0].Process == starts[1].Process {
+		t.Errorf("%+v, %+v", exits, starts)
+	}
+}
+
 // A store that fails otherwise, and says that nothing was stored, is asked again too: an
 // end that is given up leaves the lease held for ever. Take "failed" for an answer in
 // insist and this fails.
@@ -121,8 +192,9 @@ func TestOutcomeUnknown_Stops(t *testing.T) {
 		shell("d", config.Daemon, `trap '' TERM; echo $$ >"$PIDS"; while :; do sleep 1; done`, func(a *config.Actor) { a.Env = said; a.Stop.Timeout = time.Hour }),
 		shell("t", config.Task, `true`))
 	pid := pids.pid()
-	w.send("t", "")
-	w.event(0, "completed", kind("t", protocol.EventCompleted))
+	w.state("d", "up") // it can speak before that, and is not signalled then
+	w.await(w.send("t", ""))
+	w.state("t", "idle")
 	store.say(refusal.New(refusal.OutcomeUnknown, "commit", "input/output error", ""))
 	if err := w.sup.Signal(t.Context(), "d", "KILL"); err != nil {
 		t.Fatal(err)
@@ -221,7 +293,7 @@ func TestKilledSupervisor_StuckLeftover(t *testing.T) {
 		ids[actor] = sendTo(t, dir, actors, actor, "")
 	}
 	s := supervise(t, dir, nil, actors...)
-	s.line("other started")
+	s.recorded("recorded", "marked", "manual", "other")
 	var frozen []int
 	var thaw []func()
 	for range ids {

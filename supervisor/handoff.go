@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sovereign-run/sovereign/config"
+	"github.com/sovereign-run/sovereign/descriptor"
 	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/mailbox"
 	"github.com/sovereign-run/sovereign/protocol"
@@ -144,12 +145,12 @@ func (h *Handed) Specs() []config.Actor {
 	return out
 }
 
-// HandOff stops the supervisor where it is, after Hold, and describes it: no slot does
+// HandOver stops the supervisor where it is, after Hold, and describes it: no slot does
 // anything and nothing is read of what children write or say, until resume is called.
 // The caller has seen to it that nobody asks for anything meanwhile: the server is
 // paused. It is refused, unavailable, and everything goes on as before, where something
 // has happened since that is not over when ctx ends.
-func (sup *Supervisor) HandOff(ctx context.Context) (h *Handed, cgroups process.Handoff, resume func(), err error) {
+func (sup *Supervisor) HandOver(ctx context.Context) (h *Handed, cgroups process.Handed, resume func(), err error) {
 	for {
 		quieted := sup.quietNotify()
 		thaw, why := sup.freeze()
@@ -218,7 +219,7 @@ func (sup *Supervisor) freeze() (thaw func(), why string) {
 
 // describe pauses what reads the children's output, and the reaping. Every slot is
 // frozen.
-func (sup *Supervisor) describe(ctx context.Context) (h *Handed, cgroups process.Handoff, undo func(), err error) {
+func (sup *Supervisor) describe(ctx context.Context) (h *Handed, cgroups process.Handed, undo func(), err error) {
 	var paused []*capture.Log
 	var results []*capture.Result
 	undo = func() {
@@ -288,13 +289,13 @@ func (c *child) describe(now *definition) *handedChild {
 	if c.def != now {
 		h.Spec, h.Outdated = c.def.spec, c.def.process != now.process
 	}
-	if ch := c.channel.Load(); ch != nil {
-		if fd, state, ok := (*ch).Held(); ok {
+	if ch := c.channel.get(); ch != nil {
+		if fd, state, ok := ch.Handed(); ok {
 			h.Channel, h.ChannelState = &fd, state
 		}
 	}
 	if c.socket != nil {
-		fd := c.socket.descriptor()
+		fd := descriptor.Of(c.socket.conn)
 		h.Notify, h.NotifyPath = &fd, c.socket.path
 	}
 	return h

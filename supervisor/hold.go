@@ -8,7 +8,7 @@ import (
 )
 
 // Hold begins nothing new, until Release: no process is started, no work looked for and
-// no readiness probed. It returns once nothing is half done, so that HandOff has no more
+// no readiness probed. It returns once nothing is half done, so that HandOver has no more
 // to wait for than what happens by itself. It is refused, unavailable, and everything
 // goes on as before, where that is not so when ctx ends, or while something does not
 // die of SIGKILL.
@@ -80,10 +80,8 @@ func (s *slot) hold() {
 
 func (s *slot) release() {
 	s.held = false
-	switch {
-	case s.life.at == idle && s.cancel == nil:
-		s.seek()
-	case s.life.at == starting && s.child.asksToBeSeen() && !s.child.early:
+	s.seekAgain()
+	if s.life.at == starting && s.child.asksToBeSeen() && !s.child.early {
 		s.probe()
 	}
 }
@@ -91,6 +89,9 @@ func (s *slot) release() {
 // quiet reports whether nothing of the slot is half done: that it can be described
 // between two events.
 func (s *slot) quiet() bool {
+	if s.owing {
+		return false
+	}
 	switch s.life.at {
 	case stopped, waiting, up, stopping, backoff, failed, exited:
 		return true

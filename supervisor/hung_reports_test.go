@@ -63,18 +63,20 @@ func TestWorker_StarvedKeepsItsClaim(t *testing.T) {
 func TestWorker_OverdueThoughItRenews(t *testing.T) {
 	for _, renew := range []config.Renew{config.Auto, config.Manual} {
 		t.Run(string(renew), func(t *testing.T) {
-			pids := newFifo(t)
-			w := run(t, shell("w", config.Worker, `trap "" TERM; setsid sh -c 'trap "" TERM; sleep 1000' & part=$!
+			t.Parallel()
+			name, pids := "w-"+string(renew), newFifo(t) // the host has one cgroup for each name
+			w := run(t, shell(name, config.Worker, `trap "" TERM; setsid sh -c 'trap "" TERM; sleep 1000' & part=$!
 				echo '{"Method":"claim"}' >&3; read -r word id token body <&3; echo $part >"$PIDS"
 				while :; do echo "{\"Method\":\"renew\",\"ID\":\"$id\",\"Token\":$token}" >&3; read -r answer <&3; sleep 0.05; done`,
 				func(a *config.Actor) {
 					a.Env = map[string]string{"PIDS": pids.path}
-					a.Timeout = 1500 * time.Millisecond
-					a.Claim = config.Claim{TTL: time.Second, Renew: renew}
+					// Within the ttl the child has to have spoken, and to renew.
+					a.Timeout = 6 * time.Second
+					a.Claim = config.Claim{TTL: 5 * time.Second, Renew: renew}
 					a.Retry.MaxAttempts = 2
-					a.Stop.Timeout = 4 * time.Second // it is not asked, but at the end of the test
+					a.Stop.Timeout = time.Second // it is not asked, but at the end of the test
 				}))
-			id := w.send("w", "")
+			id := w.send(name, "")
 			first := pids.pid()
 			second := pids.pid()
 			if alive(first) {

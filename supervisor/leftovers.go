@@ -50,6 +50,10 @@ func (l Leftovers) Alive() map[fence.Process]bool {
 // namespace; by its cgroup; or by an identity of this store in its
 // environment. Call it with the store's lock held.
 //
+// A store can be a copy, restored beside the one that it was made of. What is on record
+// there and lives under the supervisor of that one is not left over: it is left alone,
+// which is logged, and its leases and claims of this store are recovered.
+//
 // What does not die, or may not be killed, is in Stuck, and is on record still
 // when it returns. An error says that it is not known whether something lives:
 // then nothing may be recovered or started. Records that a crash left half
@@ -66,14 +70,17 @@ func EndLeftovers(ctx context.Context, host *process.Host, leases *fence.Leases,
 	}
 	marks := map[string]fence.Slot{}
 	for slot, rec := range found {
-		marks[string(rec.Process)] = slot
+		marks[string(rec.Process)], marks[probeMark(rec.Process)] = slot, slot
 	}
 	for _, l := range held {
 		if l.Err == nil {
-			marks[string(l.Lease.Process)] = l.Slot
+			marks[string(l.Lease.Process)], marks[probeMark(l.Lease.Process)] = l.Slot, l.Slot
 		}
 	}
 	var out Leftovers
+	if err := spareTended(host, found, marks, log); err != nil {
+		return out, err
+	}
 	if len(marks) > 0 {
 		if out, err = endFound(ctx, host, found, marks); err != nil {
 			return out, err
@@ -90,6 +97,30 @@ func EndLeftovers(ctx context.Context, host *process.Host, leases *fence.Leases,
 		_ = os.Remove(d.path)
 	}
 	return out, nil
+}
+
+// spareTended takes out of found and marks what a living supervisor looks after.
+func spareTended(host *process.Host, found map[fence.Slot]record, marks map[string]fence.Slot, log *slog.Logger) error {
+	if len(marks) == 0 {
+		return nil
+	}
+	tended, err := host.Tended(func(mark string) bool { _, ours := marks[mark]; return ours })
+	if err != nil {
+		return fmt.Errorf("look for leftovers: %w", err)
+	}
+	supervisors := map[int]int{} // by PID: how many of them it looks after
+	for mark, by := range tended {
+		slot := marks[mark]
+		if string(found[slot].Process) == mark {
+			delete(found, slot)
+		}
+		delete(marks, mark)
+		supervisors[by]++
+	}
+	for pid, n := range supervisors {
+		log.Warn("this store is a copy of one that is in use: processes that its supervisor looks after are left alone", "supervisor", pid, "processes", n)
+	}
+	return nil
 }
 
 // endFound ends what is on record as found, and then what bears one of marks.
@@ -148,7 +179,7 @@ func (sup *Supervisor) recover(ctx context.Context) (map[fence.Slot]error, error
 		sup.log.Warn("processes of a dead supervisor ended", "count", left.Ended)
 		sup.box.Note(mailbox.Event{Kind: protocol.EventLeftoverEnded, Text: fmt.Sprintf("ended %d of the processes that a dead supervisor left", left.Ended)})
 	}
-	report, err := sup.recovery.ReconcileExcept(ctx, left.Alive())
+	report, err := sup.recovery.Reconcile(ctx, left.Alive())
 	if !report.Empty() {
 		sup.log.Info("recovered what was on record", "attempts", len(report.Recovered)+len(report.Swept), "leases", len(report.Released),
 			"workspaces", len(report.Workspaces))
@@ -216,20 +247,20 @@ func (sup *Supervisor) endStuck(ctx context.Context, rec record) bool {
 	}
 }
 
-// holdLeftover keeps a slot stuck for as long as something of its last process
-// does not die. One that is not declared is held if a reload ever makes it.
-func (sup *Supervisor) holdLeftover(name fence.Slot, why error) {
+// haunt keeps a slot stuck for as long as something of its last process
+// does not die. One that is not declared will be stuck if a reload ever makes it.
+func (sup *Supervisor) haunt(name fence.Slot, why error) {
 	a, err := sup.actor(name.Actor)
 	if err != nil || name.Number > len(a.slots) {
 		sup.log.Error("leftover does not die", "slot", name.String(), "err", why)
 		sup.haunted[name] = why
 		return
 	}
-	sup.hold(a.slots[name.Number-1], why)
+	sup.keepStuck(a.slots[name.Number-1], why)
 }
 
-// hold keeps s stuck until what a dead supervisor left of it has died.
-func (sup *Supervisor) hold(s *slot, why error) {
+// keepStuck keeps s stuck until what a dead supervisor left of it has died.
+func (sup *Supervisor) keepStuck(s *slot, why error) {
 	s.post(func() {
 		s.life = life{at: stuck}
 		s.history.trouble = refusal.New(refusal.Failed, why.Error(), "a dead supervisor left it",

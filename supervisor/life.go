@@ -73,26 +73,26 @@ func (e event) String() string { return eventNames[e] }
 type action uint8
 
 const (
-	nothing   action = iota + 1
-	never            // the event cannot happen in this state: a bug, reported, and the slot left as it is
-	await            // wait until what it comes after is ready
-	seek             // look for work
-	recall           // stop looking for work
-	spawn            // make lease and process
-	giveBack         // return work that is not wanted any more
-	watch            // wait until the process is ready
-	finishUp         // have the process take no new work, and stop it once it has none
-	terminate        // ask the process to end, and start the clock of stop.timeout
-	end              // kill what is left of the tree, drain its output, record its end
-	killAgain        // send SIGKILL to the tree once more
-	hold             // start the clock of the backoff
+	nothing    action = iota + 1
+	never             // the event cannot happen in this state: a bug, reported, and the slot left as it is
+	await             // wait until what it comes after is ready
+	seek              // look for work
+	recall            // stop looking for work
+	spawn             // make lease and process
+	giveBack          // return work that is not wanted any more
+	watch             // wait until the process is ready
+	finishUp          // have the process take no new work, and stop it once it has none
+	terminate         // ask the process to end, and start the clock of stop.timeout
+	end               // kill what is left of the tree, drain its output, record its end
+	killAgain         // send SIGKILL to the tree once more
+	delayStart        // start the clock of the backoff
 
-	numActions = int(hold) + 1
+	numActions = int(delayStart) + 1
 )
 
 var actionNames = [numActions]string{
 	nothing: "–", never: "never", await: "await", seek: "seek", recall: "recall", spawn: "spawn", giveBack: "give back",
-	watch: "watch", finishUp: "finish up", terminate: "terminate", end: "end", killAgain: "kill again", hold: "hold",
+	watch: "watch", finishUp: "finish up", terminate: "terminate", end: "end", killAgain: "kill again", delayStart: "delay start",
 }
 
 func (a action) String() string { return actionNames[a] }
@@ -123,7 +123,7 @@ var table = [numStates][numEvents]step{
 		start: {idle, nothing}, stop: {withdrawing, recall}, restart: {idle, nothing}, retire: {withdrawing, recall},
 		free: {idle, nothing}, work: {spawning, spawn}, spawned: {idle, never}, ready: {idle, nothing},
 		exit: {idle, never}, kill: {idle, nothing}, stopTimeout: {idle, nothing}, unkillable: {idle, never}, elapsed: {idle, nothing},
-		rest: {stopped, nothing}, again: {waiting, await}, later: {backoff, hold}, giveUp: {failed, nothing}, finish: {idle, never},
+		rest: {stopped, nothing}, again: {waiting, await}, later: {backoff, delayStart}, giveUp: {failed, nothing}, finish: {idle, never},
 	},
 	withdrawing: {
 		start: {spawning, nothing}, stop: {withdrawing, nothing}, restart: {spawning, nothing}, retire: {withdrawing, nothing},
@@ -135,7 +135,7 @@ var table = [numStates][numEvents]step{
 		start: {spawning, nothing}, stop: {withdrawing, nothing}, restart: {spawning, nothing}, retire: {spawning, nothing},
 		free: {spawning, nothing}, work: {spawning, spawn}, spawned: {starting, watch}, ready: {spawning, nothing},
 		exit: {spawning, never}, kill: {spawning, nothing}, stopTimeout: {spawning, nothing}, unkillable: {spawning, never}, elapsed: {spawning, nothing},
-		rest: {stopped, nothing}, again: {waiting, await}, later: {backoff, hold}, giveUp: {failed, nothing}, finish: {spawning, never},
+		rest: {stopped, nothing}, again: {waiting, await}, later: {backoff, delayStart}, giveUp: {failed, nothing}, finish: {spawning, never},
 	},
 	starting: {
 		start: {starting, nothing}, stop: {stopping, terminate}, restart: {stopping, terminate}, retire: {starting, finishUp},
@@ -159,7 +159,7 @@ var table = [numStates][numEvents]step{
 		start: {ending, nothing}, stop: {ending, nothing}, restart: {ending, nothing}, retire: {ending, nothing},
 		free: {ending, nothing}, work: {ending, never}, spawned: {ending, never}, ready: {ending, nothing},
 		exit: {ending, nothing}, kill: {ending, nothing}, stopTimeout: {ending, nothing}, unkillable: {stuck, nothing}, elapsed: {ending, nothing},
-		rest: {stopped, nothing}, again: {waiting, await}, later: {backoff, hold}, giveUp: {failed, nothing}, finish: {exited, nothing},
+		rest: {stopped, nothing}, again: {waiting, await}, later: {backoff, delayStart}, giveUp: {failed, nothing}, finish: {exited, nothing},
 	},
 	backoff: {
 		start: {waiting, await}, stop: {stopped, nothing}, restart: {waiting, await}, retire: {stopped, nothing},
@@ -177,7 +177,7 @@ var table = [numStates][numEvents]step{
 		start: {stuck, killAgain}, stop: {stuck, killAgain}, restart: {stuck, killAgain}, retire: {stuck, nothing},
 		free: {stuck, nothing}, work: {stuck, never}, spawned: {stuck, never}, ready: {stuck, nothing},
 		exit: {stuck, nothing}, kill: {stuck, killAgain}, stopTimeout: {stuck, nothing}, unkillable: {stuck, nothing}, elapsed: {stuck, nothing},
-		rest: {stopped, nothing}, again: {waiting, await}, later: {backoff, hold}, giveUp: {failed, nothing}, finish: {exited, nothing},
+		rest: {stopped, nothing}, again: {waiting, await}, later: {backoff, delayStart}, giveUp: {failed, nothing}, finish: {exited, nothing},
 	},
 	exited: {
 		start: {waiting, await}, stop: {stopped, nothing}, restart: {waiting, await}, retire: {stopped, nothing},

@@ -123,7 +123,7 @@ type scene struct {
 	giving   bool // work is being given back
 	spawning bool // a spawn is under way
 	ending   bool // an end is under way
-	holding  bool // the backoff's clock runs
+	delayed  bool // the backoff's clock runs
 	awaiting bool // waits for what it comes after
 	alive    int  // living processes
 	asked    bool // the process was asked to end
@@ -149,7 +149,7 @@ func (sc *scene) step(t *rapid.T, e event) {
 	next, do := before.on(e)
 	sc.life = next
 	if next.at != before.at {
-		sc.holding, sc.awaiting = false, false
+		sc.delayed, sc.awaiting = false, false
 	}
 	switch do {
 	case never:
@@ -184,8 +184,8 @@ func (sc *scene) step(t *rapid.T, e event) {
 			t.Fatal("two ends")
 		}
 		sc.ending = true
-	case hold:
-		sc.holding = true
+	case delayStart:
+		sc.delayed = true
 	}
 	switch e {
 	case giveUp, finish, later, again, rest:
@@ -243,7 +243,7 @@ func (sc *scene) possible() (out []happening) {
 	add(sc.finishing && sc.child.mode != 0, "holds nothing", sc.finished)
 	add(!sc.broken, "break", func(t *rapid.T) { sc.broken = sc.random.IntN(30) == 0 })
 	add(true, "kill", func(t *rapid.T) { sc.doomed = sc.alive > 0; sc.step(t, kill) })
-	add(sc.life.at != backoff || sc.holding, "elapsed", func(t *rapid.T) { sc.step(t, elapsed) })
+	add(sc.life.at != backoff || sc.delayed, "elapsed", func(t *rapid.T) { sc.step(t, elapsed) })
 	add(sc.awaiting, "free", func(t *rapid.T) { sc.step(t, free) })
 	add(sc.fetching, "work", sc.fetched)
 	add(sc.early, "given back early", func(t *rapid.T) { sc.early = false; sc.step(t, sc.after(again)) })
@@ -401,7 +401,7 @@ func (sc *scene) favour(t *rapid.T) {
 		sc.fetched(t)
 	case sc.awaiting:
 		sc.step(t, free)
-	case sc.holding:
+	case sc.delayed:
 		sc.step(t, elapsed)
 	case sc.finishing && sc.child.mode == 0 && sc.life.at != stopping:
 		sc.exited = true
@@ -416,7 +416,7 @@ func (sc *scene) favour(t *rapid.T) {
 }
 
 func (sc *scene) check(t *rapid.T) {
-	pending := sc.fetching || sc.giving || sc.early || sc.spawning || sc.ending || sc.holding || sc.awaiting
+	pending := sc.fetching || sc.giving || sc.early || sc.spawning || sc.ending || sc.delayed || sc.awaiting
 	switch at := sc.life.at; {
 	case sc.alive > 1:
 		t.Fatal("two living processes")
@@ -426,7 +426,7 @@ func (sc *scene) check(t *rapid.T) {
 		t.Fatalf("the process ended or had to, and state %s does not end its tree", at)
 	case sc.life.want && sc.alive == 0 && !pending && at != failed && at != exited && !(sc.broken && at == stopped):
 		t.Fatalf("a process is wanted, none lives, and nothing is under way in state %s", at)
-	case !sc.life.want && (sc.holding || sc.awaiting):
+	case !sc.life.want && (sc.delayed || sc.awaiting):
 		t.Fatalf("nothing is wanted, and state %s waits to start", at)
 	case sc.life.want && (at == starting || at == up) && sc.child.mode != 0 && sc.child.def != sc.def && !sc.finishing:
 		t.Fatalf("a process runs on in state %s that was to be another", at)

@@ -2,17 +2,16 @@ package supervisor_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/sovereign-run/sovereign/config"
+	"github.com/sovereign-run/sovereign/mailbox"
+	"github.com/sovereign-run/sovereign/scripts/machinetest"
 )
 
 // limits.memory and limits.pids are kept where a cgroup with these controllers is
@@ -49,11 +48,35 @@ func TestLimits(t *testing.T) {
 	once := func(a *config.Actor) { a.Restart = config.Never }
 	w = run(t, shell("hog", config.Daemon, "a=x; while :; do a=$a$a; done", once, func(a *config.Actor) { a.Limits.Memory = 4 << 20 }),
 		shell("forks", config.Daemon, "for n in 1 2 3 4 5 6 7 8 9; do sleep 1000 & done", once, func(a *config.Actor) { a.Limits.Pids = 5 }))
-	if ev := w.event(0, "ended", kind("hog", "exited")); !strings.Contains(ev.Text, "killed by SIGKILL") {
+	if ev := w.event(0, "ended", kind("hog", "exited")); !strings.HasPrefix(ev.Text, "killed by SIGKILL by the kernel for lack of memory (limits.memory is 4MiB)") {
 		t.Errorf("beyond its memory: %q", ev.Text)
 	}
 	if ev := w.event(0, "ended", kind("forks", "exited")); !strings.Contains(ev.Text, "fork") {
 		t.Errorf("beyond its processes: %q", ev.Text)
+	}
+	w.stop()
+
+	// A receipt says so too, and not of the next process of the slot, which somebody kills.
+	w = run(t, shell("task", config.Task, "if [ $SOVEREIGN_ATTEMPT = 2 ]; then kill -9 $$; fi; a=x; while :; do a=$a$a; done", func(a *config.Actor) {
+		a.Limits.Memory, a.Retry.MaxAttempts = 8<<20, 2
+	}), shell("part", config.Task, "(a=x; while :; do a=$a$a; done); exit 3", func(a *config.Actor) {
+		a.Limits.Memory, a.Retry.MaxAttempts = 8<<20, 1
+	}))
+	for actor, want := range map[string][]mailbox.Receipt{
+		"task": {{Category: mailbox.CategoryWorkerLost, Signal: "KILL", Reason: "killed by SIGKILL by the kernel for lack of memory (limits.memory is 8MiB)"},
+			{Category: mailbox.CategoryWorkerLost, Signal: "KILL", Reason: "killed by SIGKILL"}},
+		"part": {{Category: mailbox.CategoryExitStatus, Reason: "exit status 3, after the kernel had killed a process of its for lack of memory (limits.memory is 8MiB)"}},
+	} {
+		got := w.await(w.send(actor, "")).Receipts
+		for i := range max(len(got), len(want)) {
+			if i >= len(got) || i >= len(want) || got[i].Category != want[i].Category || got[i].Signal != want[i].Signal ||
+				!strings.HasPrefix(got[i].Reason, want[i].Reason) || i == 1 && got[i].Reason != want[i].Reason || !got[i].Counted {
+				t.Errorf("%s: %+v, want %+v", actor, got, want)
+			}
+		}
+	}
+	if said := w.log.String(); !strings.Contains(said, "for lack of memory") {
+		t.Errorf("the log does not say it: %s", said)
 	}
 	t.Log("the limits were kept")
 }
@@ -79,33 +102,8 @@ func TestLimits_OnAMachineThatHasThem(t *testing.T) {
 	if theHost.EnableLimits() == nil {
 		t.Skip("this machine has them: TestLimits")
 	}
-	kernel, err := exec.LookPath("linux.uml")
-	if err != nil {
-		t.Skip("it needs linux.uml (Debian: user-mode-linux)")
-	}
-	dir := t.TempDir()
-	// These tests again, without the race detector, for which that machine has no room.
-	program := filepath.Join(dir, "supervisor.test")
-	if out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", program, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	first := filepath.Join(dir, "init")
-	if info, err := os.Stat("/dev/shm"); err != nil || !info.IsDir() {
-		t.Skip("it needs /dev/shm, for that machine's memory")
-	}
-	if err := os.WriteFile(first, []byte(limitsInit), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	machine := exec.CommandContext(ctx, kernel, "mem=256M", "quiet", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro",
-		"init="+first, "TEST_PROGRAM="+program, "con=null", "con0=null,fd:1")
-	machine.Dir = dir
-	machine.Env = append(os.Environ(), "HOME="+dir, "TMPDIR=/dev/shm")
-	machine.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	machine.Cancel = func() error { return syscall.Kill(-machine.Process.Pid, syscall.SIGKILL) }
-	machine.WaitDelay = 10 * time.Second
-	said, err := machine.CombinedOutput()
+	program := machinetest.Build(t, "test", "-c") // these tests again
+	said, _, err := machinetest.Run(t, limitsInit, "TEST_PROGRAM="+program, 6*time.Minute)
 	if !bytes.Contains(said, []byte("=== RUN   TestLimits")) {
 		t.Skipf("that machine does not start here: %v\n%s", err, said)
 	}

@@ -19,11 +19,13 @@ const (
 	byWatchdog                    // it showed no sign of life
 	byUnready                     // it was not ready within ready.timeout
 	byNoProgress                  // a claim's progress did not change for the actor's progress_timeout
-	numCauses    = int(byNoProgress) + 1
+	byResult                      // its stdout is larger than the actor's result.max_size
+	numCauses    = int(byResult) + 1
 )
 
 var causeNames = [numCauses]string{byItself: "itself", byStop: "stop", byForce: "stop timeout", byTimeout: "timeout",
-	byCancel: "cancel", byWatchdog: "watchdog", byUnready: "not ready", byNoProgress: "no progress"}
+	byCancel: "cancel", byWatchdog: "watchdog", byUnready: "not ready", byNoProgress: "no progress",
+	byResult: "result too large"}
 
 func (c cause) String() string { return causeNames[c] }
 
@@ -39,15 +41,24 @@ type death struct {
 	code   int    // exit status; -1 when a signal ended it
 	signal string // without SIG; "" = none
 	last   string // last lines of stderr
-	limit  string // for people: the time that was exceeded
+	limit  string // for people: the time, or the size, that was exceeded
+	memory string // limits.memory, where the kernel killed it, or a process of its, for lack of memory; "" = it did not
+	over   string // of a task whose stdout is more than may be its result: how much may
 }
 
 // how is the end in words: "exit status 3", "killed by SIGSEGV".
 func (e death) how() string {
+	text := fmt.Sprintf("exit status %d", e.code)
 	if e.signal != "" {
-		return "killed by SIG" + e.signal
+		text = "killed by SIG" + e.signal
 	}
-	return fmt.Sprintf("exit status %d", e.code)
+	switch {
+	case e.memory == "":
+		return text
+	case e.signal == "KILL":
+		return text + " by the kernel for lack of memory (limits.memory is " + e.memory + ")"
+	}
+	return text + ", after the kernel had killed a process of its for lack of memory (limits.memory is " + e.memory + ")"
 }
 
 // task says how the one attempt of a task ended. result is its stdout.
@@ -56,6 +67,7 @@ func (e death) how() string {
 //	exit 75, 65, another         deferred; dead; failed
 //	a signal that we did not send  not reported: worker_lost
 //	timeout                      not reported: timeout
+//	too large a result           not reported: result_too_large, instead of exit 0 as well
 //	a stop, not exit 0 in time   interrupted
 //	cancelled                    dead
 func (e death) task(result []byte, cut bool) mailbox.Outcome {
@@ -65,6 +77,8 @@ func (e death) task(result []byte, cut bool) mailbox.Outcome {
 		o.Verdict, o.Category, o.Reason = mailbox.Unreported, mailbox.CategoryTimeout, e.withOutput("not done within "+e.limit)
 	case byNoProgress:
 		o.Verdict, o.Category, o.Reason = mailbox.Unreported, mailbox.CategoryNoProgress, e.withOutput("its progress did not change for "+e.limit)
+	case byResult:
+		return e.tooLarge()
 	case byCancel:
 		o.Verdict, o.Category, o.Reason = mailbox.Kill, mailbox.CategoryCancelled, "cancelled by an operator"
 	case byWatchdog, byUnready:
@@ -81,6 +95,8 @@ func (e death) task(result []byte, cut bool) mailbox.Outcome {
 		switch {
 		case e.signal != "":
 			return e.lost()
+		case e.code == 0 && e.over != "": // it ended before it could be killed
+			return e.tooLarge()
 		case e.code == 0:
 			o.Verdict, o.Category = mailbox.Complete, mailbox.CategoryCompleted
 			o.Result, o.ResultTruncated = result, cut
@@ -93,6 +109,16 @@ func (e death) task(result []byte, cut bool) mailbox.Outcome {
 		}
 	}
 	return o
+}
+
+// tooLarge is the end of a task that wrote more than may be its result.
+func (e death) tooLarge() mailbox.Outcome {
+	most := e.over
+	if e.cause == byResult {
+		most = e.limit
+	}
+	return mailbox.Outcome{Verdict: mailbox.Unreported, Category: mailbox.CategoryResultTooLarge, ExitCode: e.code, Signal: e.signal,
+		Reason: e.withOutput("its stdout is larger than " + most + " (result.max_size)")}
 }
 
 // lost says how the attempts that a process still held ended with it, whatever it

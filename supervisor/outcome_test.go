@@ -30,6 +30,9 @@ func TestDeath_Task(t *testing.T) {
 		{"stop, by the signal", death{cause: byStop, code: -1, signal: "TERM"}, mailbox.Interrupt, mailbox.CategoryInterrupted},
 		{"stop timeout", death{cause: byForce, code: -1, signal: "KILL"}, mailbox.Interrupt, mailbox.CategoryInterrupted},
 		{"stop timeout, then exit 0", death{cause: byForce}, mailbox.Interrupt, mailbox.CategoryInterrupted},
+		{"too large a result", death{cause: byResult, code: -1, signal: "KILL"}, mailbox.Unreported, mailbox.CategoryResultTooLarge},
+		{"exit 0, with too large a result", death{cause: byItself, over: "1GiB"}, mailbox.Unreported, mailbox.CategoryResultTooLarge},
+		{"stop, exit 0 in time, with too large a result", death{cause: byStop, over: "1GiB"}, mailbox.Unreported, mailbox.CategoryResultTooLarge},
 		{"cancelled", death{cause: byCancel, code: -1, signal: "KILL"}, mailbox.Kill, mailbox.CategoryCancelled},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -54,7 +57,7 @@ func TestDeath_Task(t *testing.T) {
 // it ended; and only a stop or an operator's cancel leaves them uncharged.
 func TestDeath_LostNeverInfersSuccess(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		d := death{cause: cause(rapid.IntRange(int(byItself), int(byNoProgress)).Draw(t, "cause")),
+		d := death{cause: cause(rapid.IntRange(int(byItself), int(byResult)).Draw(t, "cause")),
 			code: rapid.IntRange(-1, 255).Draw(t, "code"), signal: rapid.SampledFrom([]string{"", "KILL", "SEGV"}).Draw(t, "signal")}
 		about := mailbox.Ref{ID: 3, Token: 4}
 		for _, ref := range []mailbox.Ref{about, {ID: 3, Token: 5}, {ID: 9, Token: 9}} {
@@ -65,7 +68,7 @@ func TestDeath_LostNeverInfersSuccess(t *testing.T) {
 			if d.cause == byNoProgress && ref == about && o.Category != mailbox.CategoryNoProgress {
 				t.Fatalf("the message without progress ended as %s", o.Category)
 			}
-			if ref == about && d.cause != byTimeout && d.cause != byCancel && d.cause != byNoProgress {
+			if ref == about && d.cause != byTimeout && d.cause != byCancel && d.cause != byNoProgress && d.cause != byResult {
 				continue // about is set for those only
 			}
 			if o.Verdict == mailbox.Complete {
@@ -84,5 +87,18 @@ func TestDeath_ReasonIsTheLastWords(t *testing.T) {
 	o := death{cause: byItself, code: 3, last: "disk on fire\n"}.task(nil, false)
 	if !strings.Contains(o.Reason, "exit status 3") || !strings.Contains(o.Reason, "disk on fire") {
 		t.Errorf("reason %q", o.Reason)
+	}
+}
+
+// Whoever gave a process too little memory reads that in its receipt, and not only that a
+// signal ended it; how it is charged is as of any other death.
+func TestDeath_SaysThatMemoryWasLacking(t *testing.T) {
+	o := death{cause: byItself, code: -1, signal: "KILL", memory: "64MiB"}.lost()
+	if o.Reason != "killed by SIGKILL by the kernel for lack of memory (limits.memory is 64MiB)" || o.Category != mailbox.CategoryWorkerLost || !o.Died {
+		t.Errorf("%+v", o)
+	}
+	o = death{cause: byItself, code: 137, memory: "64MiB"}.task(nil, false)
+	if o.Reason != "exit status 137, after the kernel had killed a process of its for lack of memory (limits.memory is 64MiB)" || o.Category != mailbox.CategoryExitStatus {
+		t.Errorf("%+v", o)
 	}
 }

@@ -1,6 +1,9 @@
 package supervisor
 
-import "context"
+import (
+	"context"
+	"sync"
+)
 
 const (
 	// maxPace bounds the starts and ends that are worked on at one time: enough to
@@ -14,21 +17,26 @@ const (
 
 // A pace is how many may be worked on.
 type pace struct {
-	turns    chan struct{} // holds one for each that is worked on, or may not be
-	withheld int           // of turns; whoever holds Supervisor.changing uses it
+	turns chan struct{} // holds one for each that is worked on, or may not be
+
+	mu       sync.Mutex
+	withheld int // of turns; mu guards. Invariant: no more than it holds
+	wanted   int // how many are to be withheld; mu guards
 }
 
-func newPace() pace { return pace{turns: make(chan struct{}, maxPace)} }
+func newPace() *pace { return &pace{turns: make(chan struct{}, maxPace)} }
 
 // limit has at most n be worked on, from 1 to maxPace. It does not wait for those that
-// are: then it withholds fewer.
+// are: what they have too much is withheld as they leave.
 func (p *pace) limit(n int) {
-	withhold := maxPace - min(max(n, 1), maxPace)
-	for p.withheld > withhold {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.wanted = maxPace - min(max(n, 1), maxPace)
+	for p.withheld > p.wanted {
 		<-p.turns
 		p.withheld--
 	}
-	for p.withheld < withhold {
+	for p.withheld < p.wanted {
 		select {
 		case p.turns <- struct{}{}:
 			p.withheld++
@@ -49,4 +57,12 @@ func (p *pace) enter(ctx context.Context) bool {
 	}
 }
 
-func (p *pace) leave() { <-p.turns }
+func (p *pace) leave() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.withheld < p.wanted {
+		p.withheld++ // its turn stays taken
+		return
+	}
+	<-p.turns
+}

@@ -167,7 +167,8 @@ func (sup *Supervisor) notifyDir() string {
 // clearNotify removes the sockets, also those that a dead supervisor left.
 func (sup *Supervisor) clearNotify() error { return os.RemoveAll(sup.notifyDir()) }
 
-// serve hears what c's tree says until close. It is called once, when c runs.
+// serve hears what c's tree says, until pause or close. It is called when c runs, and to
+// go on after pause.
 func (n *notifySocket) serve(c *child, uid int) {
 	n.paused.Store(false)
 	_ = n.conn.SetReadDeadline(time.Time{})

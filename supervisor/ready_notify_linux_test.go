@@ -209,11 +209,11 @@ STATUS=life $$" "$ME"; exec sleep 1000`, notifies(time.Minute), func(a *config.A
 // Have from return nil and this fails.
 func TestNotify_ForeignProcessIsRefused(t *testing.T) {
 	socket := newFifo(t)
+	mkfifo(t, socket.path+".go") // before the child can look for it
 	w := run(t, shell("d", config.Daemon, `echo "$NOTIFY_SOCKET" >"$SOCKET"; read go <"$GO"; TEST_ROLE=sd TEST_SAYS=READY=1 "$ME"; exec sleep 1000`,
 		notifies(time.Minute), func(a *config.Actor) {
 			a.Env = map[string]string{"SOCKET": socket.path, "GO": socket.path + ".go", "ME": os.Args[0], "GORACE": "atexit_sleep_ms=0"}
 		}))
-	mkfifo(t, socket.path+".go")
 	path := socket.word()
 	for _, text := range []string{"READY=1\nSTATUS=forged", "STOPPING=1"} {
 		if err := sdSend(path, text); err != nil {
@@ -254,13 +254,14 @@ func TestNotify_Watchdog(t *testing.T) {
 	for name, says := range map[string]string{"silent": "", "trigger": "WATCHDOG=trigger"} {
 		t.Run(name, func(t *testing.T) {
 			pulses := newFifo(t)
-			limit := time.Second
+			limit := 5 * time.Second // a hundred pulses: so long a busy machine may keep the child waiting
 			if says != "" {
 				limit = time.Hour
 			}
 			w := run(t, shell("d", config.Daemon, "", asRole("sd pulse", "PULSES", pulses.path, "TEST_SAYS", says), notifies(time.Minute),
 				func(a *config.Actor) { a.Watchdog = limit }))
 			first := pulses.pid()
+			w.state("d", "up") // it can speak before that, and is not signalled then
 			for range 30 {
 				if pid := pulses.pid(); pid != first {
 					t.Fatalf("process %d was replaced by %d though it showed signs of life", first, pid)
@@ -310,12 +311,12 @@ func TestNotify_NoneUnlessAsked(t *testing.T) {
 // What a process says of its reload and of its end is shown.
 func TestNotify_ReloadingAndStopping(t *testing.T) {
 	next := newFifo(t)
+	mkfifo(t, next.path+".go") // before the child can look for it
 	w := run(t, shell("d", config.Daemon, `say() { TEST_SAYS=$1 TEST_ROLE=sd "$ME"; }
 		say READY=1; read go <"$GO"; say RELOADING=1; read go <"$GO"; say READY=1; read go <"$GO"; say STOPPING=1; exec sleep 1000`,
 		notifies(time.Minute), func(a *config.Actor) {
 			a.Env = map[string]string{"ME": os.Args[0], "GO": next.path + ".go", "GORACE": "atexit_sleep_ms=0"}
 		}))
-	mkfifo(t, next.path+".go")
 	for _, want := range []supervisor.SlotStatus{{}, {Reloading: true}, {}, {Stopping: true}} {
 		w.slot("d", "as it says", func(s supervisor.SlotStatus) bool {
 			return s.State == "up" && s.Reloading == want.Reloading && s.Stopping == want.Stopping

@@ -144,7 +144,7 @@ func (sup *Supervisor) renew(was *actor, spec *config.Actor, wanted bool) (a *ac
 			sup.own(s)
 			if why, ok := sup.haunted[s.name]; ok {
 				delete(sup.haunted, s.name)
-				sup.hold(s, why)
+				sup.keepStuck(s, why)
 			}
 			made = append(made, s)
 		}

@@ -121,7 +121,9 @@ func TestReload_PolicyNeedsNoNewProcess(t *testing.T) {
 // that runs. Remove adoptPolicy and this fails.
 func TestReload_WatchdogOfARunningProcess(t *testing.T) {
 	silent := func(watchdog time.Duration) config.Actor {
-		return shell("w", config.Worker, "exec sleep 1000", func(a *config.Actor) { a.Watchdog = watchdog })
+		return shell("w", config.Worker, "exec sleep 1000", func(a *config.Actor) {
+			a.Watchdog, a.Intensity.Restarts = watchdog, 1<<30
+		})
 	}
 	w := run(t, silent(0))
 	pid := w.state("w", "up").PID
@@ -295,6 +297,9 @@ func TestReload_BackLetsItFinish(t *testing.T) {
 				ids = append(ids, w.send("w", body))
 				said.word()
 			}
+			w.until("both up", func(s map[string]supervisor.ActorStatus) bool { // they can speak before that
+				return !slices.ContainsFunc(s["w"].Slots, func(s supervisor.SlotStatus) bool { return s.State != "up" })
+			})
 			before := w.pids("w")
 			for range 2 { // a second time while it still finishes
 				w.reload(c.gone(worker)...)
@@ -579,6 +584,7 @@ func TestReload_AtRandom(t *testing.T) {
 				a.Env = map[string]string{"HURT": fmt.Sprint(random.IntN(3)), "COLOUR": fmt.Sprint(random.IntN(2))}
 				a.Restart = []config.Restart{config.Always, config.OnFailure, config.Never}[random.IntN(3)]
 				a.Intensity.Restarts = random.IntN(3)
+				a.Stop.Timeout = patience // who is killed leaves its lock
 				if name == "c" && random.IntN(2) == 0 && named(out, "a") != nil {
 					a.After = []string{"a"}
 				}

@@ -31,6 +31,7 @@ type slot struct {
 
 	life    life
 	child   *child          // nil = no process
+	last    *child          // its end goes on record with the start that follows; nil = no such start is due
 	watched <-chan struct{} // its exit; nil while its end is under way, or there is none
 	clock   alarm           // of the state: backoff, stop.timeout, ready.timeout
 	limit   alarm           // of the child: timeout, watchdog
@@ -42,8 +43,8 @@ type slot struct {
 	held    bool            // it begins nothing new
 	probing bool            // a job looks whether its process is ready
 	counted bool            // whether it counts as ready at the gate
+	owing   bool            // a job records the end of its last process
 	history history         // of its ends
-
 }
 
 // history is what a slot remembers of its processes.
@@ -180,7 +181,11 @@ func (s *slot) do(a action, e event, in state) {
 	case killAgain:
 		c := s.child
 		s.sup.job(func(ctx context.Context) { s.killAgain(ctx, c) })
-	case hold:
+	case delayStart:
+		if s.history.wait <= 0 {
+			s.step(elapsed)
+			break
+		}
 		s.clock.set(s.sup.now(), s.history.wait)
 	case never:
 		s.log.Error("slot met an event that cannot happen", "state", in.String(), "event", e.String())
@@ -193,6 +198,10 @@ func (s *slot) work(a action) {
 	c := s.child
 	switch a {
 	case recall:
+		if s.cancel == nil { // nothing looks for work: the slot is held, or an end is to be recorded first
+			s.proceed(after{asked: true}, nil)
+			break
+		}
 		s.cancel()
 		s.cancel = nil
 	case giveBack:
@@ -202,8 +211,9 @@ func (s *slot) work(a action) {
 			s.post(func() { s.child = nil; s.proceed(after{asked: true}, nil) })
 		})
 	case spawn:
-		d := s.def.Load()
-		s.sup.job(func(ctx context.Context) { s.spawn(ctx, c, d) })
+		d, last := s.def.Load(), s.last
+		s.last = nil
+		s.sup.job(func(ctx context.Context) { s.spawn(ctx, c, d, last) })
 	case end:
 		s.watched = nil
 		s.limit.off()

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -22,20 +23,21 @@ import (
 const maxResult = 1 << 20
 
 // spawn makes a process for the slot: for a task, c holds lease and claim
-// already; for a long-lived one it is made here. It posts spawned, or what
-// kept it from that, after which nothing of the start is left.
+// already; for a long-lived one it is made here, with the end of the slot's last
+// process, where that is not on record yet; nil = it is. It posts spawned, or what kept
+// it from that, after which nothing of the start is left.
 //
-//  1. Lease (and claim) are durable. A crash here leaves them without a process;
-//     the next start recovers them.
+//  1. Lease (and claim, and the end of the last process) are durable. A crash here
+//     leaves them without a process; the next start recovers them.
 //  2. The process runs. A crash here is found by the identity in its environment.
 //  3. Its number and start time are on record.
 //  4. It is given its channel, and counts.
-func (s *slot) spawn(ctx context.Context, c *child, d *definition) {
+func (s *slot) spawn(ctx context.Context, c *child, d *definition, last *child) {
 	if s.sup.pace.enter(ctx) {
 		defer s.sup.pace.leave()
 	}
 	if c == nil {
-		lease, err := s.sup.box.Begin(ctx, s.name, fence.NewProcess(), d.spec.LeaseTTL, s.event(protocol.EventStarted, ""))
+		lease, err := s.lease(ctx, d, last)
 		if err != nil {
 			s.post(func() { s.unspawned(d, err) })
 			return
@@ -44,7 +46,7 @@ func (s *slot) spawn(ctx context.Context, c *child, d *definition) {
 	}
 	if err := s.launch(ctx, c); err != nil {
 		if ctx.Err() == nil {
-			s.log.Warn("process not started", "err", err)
+			s.log.Warn("process not started", whyNot(d, err)...)
 		}
 		s.unstart(ctx, c, s.event(protocol.EventSpawnFailed, err.Error()))
 		s.post(func() { s.unspawned(d, err) })
@@ -57,6 +59,34 @@ func (s *slot) spawn(ctx context.Context, c *child, d *definition) {
 		s.step(spawned)
 		s.catchUp(c)
 	})
+}
+
+// whyNot is what the log says of a start of d that failed: where its command was looked
+// for, which is long, only once.
+func whyNot(d *definition, err error) []any {
+	said := []any{"err", err}
+	if start, ok := errors.AsType[*process.StartError](err); ok && start.Folders != "" && d.toldPath.CompareAndSwap(false, true) {
+		said = append(said, "path", start.Folders)
+	}
+	return said
+}
+
+// lease acquires the slot's lease for a process of d, and records the end of the last
+// one before it: by one commit, or by two where that is refused.
+func (s *slot) lease(ctx context.Context, d *definition, last *child) (fence.Lease, error) {
+	p, ttl, ev := fence.NewProcess(), d.spec.LeaseTTL, s.event(protocol.EventStarted, "")
+	if last == nil {
+		return s.sup.box.Begin(ctx, s.name, p, ttl, ev)
+	}
+	outcome, ended := s.workerEnd(ctx, last)
+	lease, err := s.sup.recovery.DiedWithSuccessor(ctx, last.holder, outcome, ended, mailbox.Successor{Process: p, TTL: ttl, Event: ev})
+	if err == nil {
+		s.ended(last)
+		return lease, nil
+	}
+	s.endWorker(ctx, last)
+	s.ended(last)
+	return s.sup.box.Begin(ctx, s.name, p, ttl, ev)
 }
 
 // launch starts c's process. Where it returns an error nothing of it is left but
@@ -114,6 +144,7 @@ func (s *slot) launch(ctx context.Context, c *child) (err error) {
 			return err
 		}
 		ends.add(spec.Channel)
+		c.channel.expect()
 	}
 	c.startedAt, c.startedOn = s.sup.now(), time.Now()
 	c.aliveAt.Store(int64(c.startedAt))
@@ -135,8 +166,7 @@ func (s *slot) launch(ctx context.Context, c *child) (err error) {
 		s.log.Warn("process not recorded", "pid", c.proc.PID(), "err", err)
 	}
 	if conn != nil {
-		ch := s.sup.attacher.Attach(conn, c.holder)
-		c.channel.Store(&ch)
+		c.channel.serve(s.sup.attacher.Attach(conn, c.holder))
 	}
 	s.log.Info("process started", "pid", c.proc.PID(), "token", c.holder.Token)
 	return nil
@@ -155,7 +185,7 @@ func (s *slot) pipes(c *child, spec *process.Spec, ends *ends) (err error) {
 	if c.task == nil {
 		spec.Stdout, _, err = logs.Pipe(capture.Stdout, c.holder.Process.Short())
 	} else {
-		c.output.result = capture.NewResult(maxResult, s.sup.resultFile(c))
+		c.output.result = capture.NewResult(maxResult, s.sup.resultFile(c), s.resultBound(c))
 		spec.Stdout, _, err = c.output.result.Pipe()
 	}
 	if err != nil {
@@ -169,6 +199,16 @@ func (s *slot) pipes(c *child, spec *process.Spec, ends *ends) (err error) {
 		ends.add(spec.Stdin)
 	}
 	return nil
+}
+
+// resultBound is how much the stdout of a task may be: with more it is killed. Its
+// attempt then fails; that a part of a result is taken for all of it is never so.
+func (s *slot) resultBound(c *child) capture.Bound {
+	most := c.def.spec.ResultMax
+	return capture.Bound{Max: most, Over: func() {
+		s.sup.note(c, protocol.EventResultTooLarge, "message "+c.ref().ID.String()+" wrote more than "+config.FormatSize(most))
+		s.condemn(c, byResult, config.FormatSize(most), c.ref())
+	}}
 }
 
 // openLog returns the slot's log, opened by the first process.

@@ -27,8 +27,8 @@ func (s *slot) await() {
 // seek looks for work. A long-lived process always has some.
 func (s *slot) seek() {
 	s.history.trouble = nil
-	if s.held {
-		return // release goes on
+	if s.held || s.owing {
+		return // until seekAgain
 	}
 	if s.spec().Mode != config.Task {
 		s.step(work)
@@ -40,6 +40,14 @@ func (s *slot) seek() {
 		defer cancel()
 		s.fetch(ctx)
 	})
+}
+
+// seekAgain looks for work where the slot is idle and nothing does: what kept seek from it
+// is over.
+func (s *slot) seekAgain() {
+	if s.life.at == idle && s.cancel == nil {
+		s.seek()
+	}
 }
 
 // fetch waits for a message, and claims it.
@@ -130,7 +138,7 @@ func (s *slot) probe() {
 	s.cancel, s.probing = cancel, true
 	s.sup.job(func(context.Context) {
 		defer cancel()
-		if s.sup.probe(ctx, c.def, s.name) == nil {
+		if s.sup.probe(ctx, c.def, c.holder) == nil {
 			s.isReady(c)
 		}
 		s.post(func() {

@@ -180,7 +180,7 @@ func (s *slot) status(v *view, now time.Time) SlotStatus {
 }
 
 // correctIt is what a person can do about a command or a user that is not there.
-const correctIt = "correct its command, cwd, env or user in actors.yaml, then run sovereign reload"
+const correctIt = "correct its command, cwd, env, user or limits in actors.yaml, then run sovereign reload"
 
 // misdeclared reports whether a start has failed for what the actor's declaration names:
 // it does so again until either is corrected.

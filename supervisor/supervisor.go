@@ -63,7 +63,7 @@ type Supervisor struct {
 	changes  changes
 	records  records
 	tallies  tallies
-	pace     pace
+	pace     *pace
 	files    *capture.Files               // open files of logs
 	lingers  map[fence.Slot]chan struct{} // slots with a leftover that does not die, closed once it has; set before the slots run
 
@@ -181,7 +181,7 @@ func (sup *Supervisor) begin(ctx context.Context) (begun bool, err error) {
 		}
 	}
 	for slot, err := range stuck {
-		sup.holdLeftover(slot, err)
+		sup.haunt(slot, err)
 	}
 	wanted := sup.wanted(sup.Declared())
 	for _, a := range sup.actors() {
@@ -273,12 +273,21 @@ func (sup *Supervisor) fatalError() error {
 	return sup.fatalIs
 }
 
-// note records an event of c, without waiting.
+// note records an event of c, and for a task of its message, without waiting.
 func (sup *Supervisor) note(c *child, kind protocol.EventKind, text string) {
-	ev := c.slot.event(kind, text)
-	ev.Process, ev.Token = c.holder.Process, c.holder.Token
+	var about mailbox.ID
 	if c.task != nil {
-		ev.Message, ev.Attempt = c.task.ID, c.task.Attempt
+		about = c.task.ID
+	}
+	sup.noteOf(c, about, kind, text)
+}
+
+// noteOf records an event of a message that c works on, 0 = of none, without waiting.
+func (sup *Supervisor) noteOf(c *child, id mailbox.ID, kind protocol.EventKind, text string) {
+	ev := c.slot.event(kind, text)
+	ev.Process, ev.Token, ev.Message = c.holder.Process, c.holder.Token, id
+	if c.task != nil && c.task.ID == id {
+		ev.Attempt = c.task.Attempt
 	}
 	sup.box.Note(ev)
 }

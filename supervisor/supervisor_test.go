@@ -54,8 +54,8 @@ func TestMain(m *testing.M) {
 var theHost *process.Host
 
 // patience is how long a test waits for what has to happen: a bound for a broken
-// product, not a wait.
-const patience = 10 * time.Second
+// product, not a wait, and long enough for a machine that is busy with other things.
+const patience = time.Minute
 
 // world is one store with one supervisor at work on it.
 type world struct {
@@ -75,7 +75,7 @@ type world struct {
 	result error
 }
 
-// task is an actor of one shell command.
+// shell is an actor of one shell command.
 func shell(name string, mode config.Mode, script string, change ...func(*config.Actor)) config.Actor {
 	a := config.Actor{
 		Name: name, Command: []string{"/bin/sh", "-c", script}, Mode: mode, Replicas: 1, Cwd: os.TempDir(), Umask: -1,
@@ -405,6 +405,8 @@ func (l *lines) String() string {
 type wire struct {
 	box *mailbox.Box
 	sup *supervisor.Supervisor
+
+	attaching func(fence.Holder) // called while a channel is being made; nil = nothing is
 }
 
 type wired struct {
@@ -413,7 +415,7 @@ type wired struct {
 	mu   sync.Mutex
 }
 
-func (*wired) Held() (uintptr, json.RawMessage, bool) { return 0, nil, false }
+func (*wired) Handed() (uintptr, json.RawMessage, bool) { return 0, nil, false }
 
 func (w *wire) Adopt(uintptr, json.RawMessage, fence.Holder) (supervisor.Channel, error) {
 	return nil, errors.New("these tests pass nothing on")
@@ -425,6 +427,9 @@ func (w *wire) Attach(conn net.Conn, h fence.Holder) supervisor.Channel {
 		defer close(ch.done)
 		w.serve(ch, h)
 	}()
+	if w.attaching != nil {
+		w.attaching(h)
+	}
 	return ch
 }
 
@@ -502,7 +507,7 @@ func (c *wired) Notify(method string, params any) {
 // Close serves what was written before the end: the tree is dead, so the end of
 // the file comes.
 func (c *wired) Close() {
-	_ = c.conn.SetReadDeadline(time.Now().Add(time.Second))
+	_ = c.conn.SetReadDeadline(time.Now().Add(patience))
 	<-c.done
 	c.conn.Close()
 }

@@ -125,7 +125,7 @@ func (sup *Supervisor) takeOver() {
 			}
 		}
 	}
-	sup.handed = nil // bodies of results, and what channels have read
+	sup.handed = nil    // bodies of results, and what channels have read
 	for _, a := range fleet {
 		for _, s := range a.all() {
 			sup.own(s)
@@ -164,14 +164,14 @@ func (s *slot) connect(h *handedChild) {
 		}
 	}
 	if h.Result != nil {
-		c.output.result = capture.TakeResult(maxResult, s.sup.resultFile(c), *h.Result)
+		c.output.result = capture.TakeResult(maxResult, s.sup.resultFile(c), s.resultBound(c), *h.Result)
 	}
 	if h.Channel != nil && s.sup.attacher != nil {
 		ch, err := s.sup.attacher.Adopt(*h.Channel, h.ChannelState, c.holder)
 		if err != nil {
 			s.log.Error("channel of a worker lost", "err", err)
 		} else {
-			c.channel.Store(&ch)
+			c.channel.serve(ch)
 		}
 	}
 	if h.Notify != nil {
@@ -214,13 +214,4 @@ func takeNotify(fd uintptr, path string) (*notifySocket, error) {
 		return nil, errors.Join(errors.New("it is no socket of this machine"), conn.Close())
 	}
 	return &notifySocket{path: path, conn: local, closed: make(chan struct{})}, nil
-}
-
-// descriptor is the number of the socket.
-func (n *notifySocket) descriptor() uintptr {
-	fd := ^uintptr(0)
-	if raw, err := n.conn.SyscallConn(); err == nil {
-		_ = raw.Control(func(number uintptr) { fd = number })
-	}
-	return fd
 }

@@ -100,7 +100,7 @@ func ExampleClient() {
 				return
 			}
 			req, _ := protocol.ParseRequest(line)
-			_ = out.Encode(protocol.Response{JSONRPC: "2.0", ID: req.ID, Result: result})
+			_ = out.Encode(&protocol.Response{JSONRPC: "2.0", ID: req.ID, Result: result})
 		}
 	}()
 

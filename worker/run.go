@@ -104,7 +104,6 @@ func (l *loop) run(ctx context.Context) error {
 	defer l.lose(nil)
 	l.claims, l.drain = context.WithCancelCause(l.work)
 	defer context.AfterFunc(ctx, func() { l.drain(errDraining) })()
-	defer context.AfterFunc(l.work, func() { l.drain(context.Cause(l.work)) })()
 	drained, leave := l.client.watch(l.notified)
 	defer leave()
 	if drained {
@@ -168,7 +167,9 @@ func (l *loop) serve() {
 	var sent time.Time
 	for {
 		if len(next) == 0 {
-			if l.claims.Err() != nil {
+			// Where work has ended, claims, which is derived from it, may end a moment
+			// later than the handler's context does.
+			if l.claims.Err() != nil || l.work.Err() != nil {
 				return
 			}
 			var err error

@@ -15,28 +15,36 @@ import (
 )
 
 // awaitEnd waits until the message has ended, over however many supervisors that
-// takes: while none runs it looks at what is on record, and then waits for one,
-// holding no lock. idle is called when it begins to wait for one.
-func awaitEnd(ctx context.Context, at place, id string, notices io.Writer, idle func()) (protocol.MessageDetail, error) {
+// takes. idle is called when it begins to wait for one.
+func awaitEnd(ctx context.Context, at place, id string, notices io.Writer, idle func()) (detail protocol.MessageDetail, err error) {
+	err = overSupervisors(ctx, at, idle, func() (done, running bool, err error) {
+		detail, running, err = lookAtEnd(ctx, at, id, notices)
+		if running && refusal.Has(err, refusal.Unavailable) {
+			err = nil // it stops, and another one may come
+		}
+		return err == nil && detail.State.Ended(), running, err
+	})
+	return detail, err
+}
+
+// overSupervisors asks until it is done, over however many supervisors that takes: while
+// none runs it looks at what is on record, and then waits for one, holding no lock. idle is
+// called when it begins to wait for one.
+func overSupervisors(ctx context.Context, at place, idle func(), ask func() (done, running bool, err error)) error {
 	for {
 		// Watching begins before asking: a supervisor that starts in between is
 		// not missed.
 		arrivals, err := watchSocket(at.data)
 		if err != nil {
-			return protocol.MessageDetail{}, err
+			return err
 		}
-		detail, running, err := lookAtEnd(ctx, at, id, notices)
-		switch {
-		case err != nil && !refusal.Has(err, refusal.Unavailable), err == nil && detail.State.Ended():
-			return detail, errors.Join(err, arrivals.Close())
-		case !running:
+		done, running, err := ask()
+		if err == nil && !done && !running {
 			idle()
 			err = arrivals.next(ctx)
-		default:
-			err = nil
 		}
-		if err = errors.Join(err, arrivals.Close()); err != nil {
-			return protocol.MessageDetail{}, err
+		if err = errors.Join(err, arrivals.Close()); err != nil || done {
+			return err
 		}
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -102,11 +101,8 @@ func mayBecome(name, data string, force bool) error {
 	if err != nil {
 		return mayNot("write a backup into the folder "+filepath.Dir(name), err)
 	}
-	if own, err := os.Stat(data); err == nil && os.SameFile(own, folder) {
-		switch filepath.Base(name) {
-		case bolt.DataFile, bolt.DataFile + ".new", bolt.LockFile, bolt.MarkFile, bolt.ReserveFile, bolt.KeptFile, bolt.KeptFile + ".new", bolt.LogFiles[0], bolt.LogFiles[1]:
-			return usage("write a backup to "+name, "it is a file of the store itself", "name another file")
-		}
+	if own, err := os.Stat(data); err == nil && os.SameFile(own, folder) && bolt.Owns(filepath.Base(name)) {
+		return usage("write a backup to "+name, "it is a file of the store itself", "name another file")
 	}
 	info, err := os.Lstat(name)
 	switch {
@@ -206,8 +202,7 @@ func (c *connection) backup(ctx context.Context, data string, out *backupFile) e
 // backup copies the file of the store in the folder data, which the supervisor
 // holds meanwhile, to out. The connection is of no further use.
 func (c *client) backup(ctx context.Context, data string, out *backupFile) error {
-	stop := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(time.Unix(1, 0)) })
-	defer stop()
+	defer c.within(ctx)()
 	// 1. From here on the file is held.
 	var held protocol.BackupBegun
 	line, err := c.request(protocol.MethodBackup)
@@ -324,6 +319,14 @@ func (p *progress) count(done int64) {
 	if p.w != nil {
 		p.percent = 0
 		fmt.Fprintf(p.w, "\r%s: %d", p.what, done)
+	}
+}
+
+// of shows how many of all are done.
+func (p *progress) of(done, total int64) {
+	if p.w != nil {
+		p.percent = 0
+		fmt.Fprintf(p.w, "\r%s: %d of %d", p.what, done, total)
 	}
 }
 

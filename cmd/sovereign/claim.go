@@ -38,15 +38,17 @@ that was killed, or could not be executed, would repeat the last message for eve
     ./work < job > result && sovereign complete --file result || sovereign fail
   done`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), streamsOf(cmd)) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return o.run(cmd.Context(), streamsOf(cmd))
+		},
 	}
 	o.addFlags(cmd.Flags())
 	f := cmd.Flags()
 	f.Var(&o.wait, "wait", "wait at most so long for a message")
 	f.IntVar(&o.max, "max", 1, "claim at most `N`")
-	f.StringVar(&o.id, "id", "", "claim this message `ID`")
-	f.StringVar(&o.request, "request", "", "a `name` for this request: repeated by this process, it returns the same claims")
-	f.StringVar(&o.body, "body", "", "write the body to this `file` (one message only)")
+	f.Var((*filled)(&o.id), "id", "claim this message `ID`")
+	f.Var((*filled)(&o.request), "request", "a `name` for this request: repeated by this process, it returns the same claims")
+	f.Var((*filename)(&o.body), "body", "write the body to this `file` (one message only)")
 	f.BoolVar(&o.asShell, "shell", false, "print assignments for eval (one message only)")
 	return cmd
 }
@@ -65,7 +67,12 @@ func (o *claimVerbOptions) run(ctx context.Context, io streams) error {
 	if o.max > 1 && (o.asShell || o.body != "") {
 		return usage("--shell and --body take one message", "--max asks for more", "leave --max out")
 	}
+	stop := func() {}
+	if o.wait > 0 { // what nobody would read is not claimed
+		stop = endWithReader(io.out)
+	}
 	claimed, err := o.claim(ctx, at)
+	stop()
 	if err == nil {
 		err = o.tell(io.out, claimed)
 	}

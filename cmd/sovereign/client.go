@@ -15,7 +15,7 @@ import (
 	"github.com/sovereign-run/sovereign/refusal"
 )
 
-// A client speaks to a supervisor over one socket, one request at a time.
+// A client speaks to a supervisor over one socket, one request at a time but for ask.
 type client struct {
 	conn    net.Conn
 	lines   *protocol.Decoder
@@ -34,19 +34,44 @@ func (c *client) Close() error { return c.conn.Close() }
 // refusal comes back as one. When ctx ends first, or the connection does, what
 // became of the request is not known; the client is then of no further use.
 func (c *client) call(ctx context.Context, method string, params, result any) error {
-	stop := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(time.Unix(1, 0)) })
-	defer stop()
-	raw, err := json.Marshal(params)
-	if err != nil {
-		return usage("write the request", err.Error(), "")
-	}
-	c.last++
-	id := protocol.ID(strconv.Itoa(c.last))
-	err = c.encoder.Encode(protocol.Request{JSONRPC: "2.0", ID: id, Method: method, Params: raw})
+	defer c.within(ctx)()
+	id, err := c.write(method, params)
 	if err == nil {
 		err = c.answer(id, result)
 	}
 	return c.explain(ctx, err)
+}
+
+func (c *client) write(method string, params any) (protocol.ID, error) {
+	raw, err := json.Marshal(params)
+	if err != nil {
+		return "", usage("write the request", err.Error(), "")
+	}
+	c.last++
+	id := protocol.ID(strconv.Itoa(c.last))
+	return id, c.encoder.Encode(protocol.Request{JSONRPC: "2.0", ID: id, Method: method, Params: raw})
+}
+
+// within has what is read and written fail once ctx has ended, until it is stopped.
+func (c *client) within(ctx context.Context) (stop func() bool) {
+	return context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(time.Unix(1, 0)) })
+}
+
+// ask makes one request of several, whose answers next reads as they come.
+func (c *client) ask(ctx context.Context, method string, params any) (protocol.ID, error) {
+	defer c.within(ctx)()
+	id, err := c.write(method, params)
+	return id, c.explain(ctx, err)
+}
+
+// next reads one line: the answer to one of the requests of ask, or a notification.
+func (c *client) next(ctx context.Context) (line protocol.Line, err error) {
+	defer c.within(ctx)()
+	text, err := c.lines.Line()
+	if err == nil {
+		err = json.Unmarshal(text, &line)
+	}
+	return line, c.explain(ctx, err)
 }
 
 // answer reads lines until the answer to id.
@@ -112,8 +137,7 @@ func endedSilently(err error) bool {
 
 // hungUp waits until the other end has closed the connection, or ctx ends.
 func (c *client) hungUp(ctx context.Context) error {
-	stop := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(time.Unix(1, 0)) })
-	defer stop()
+	defer c.within(ctx)()
 	for {
 		if _, err := c.lines.Line(); err != nil {
 			if ctx.Err() != nil {

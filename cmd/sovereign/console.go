@@ -50,9 +50,14 @@ func (c escapingConsole) Lines(lines iter.Seq[capture.Line]) {
 // closeConsole gives what is queued a moment to be written: a terminal that is
 // stuck does not keep the supervisor.
 func closeConsole(c console) {
+	closeSoon(func(ctx context.Context) { _ = c.Close(ctx) })
+}
+
+// closeSoon gives f a moment.
+func closeSoon(f func(context.Context)) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_ = c.Close(ctx)
+	f(ctx)
 }
 
 // A jsonConsole writes each line as one JSON object, from a queue: a reader that

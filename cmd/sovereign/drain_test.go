@@ -1,7 +1,9 @@
 package main
 
 import (
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/sovereign-run/sovereign/config"
 	"github.com/sovereign-run/sovereign/mailbox"
@@ -33,6 +35,24 @@ func TestDrained_ByWhatIsLeft(t *testing.T) {
 		if done != tc.done || len(idle) != tc.idle {
 			t.Errorf("%s: done %v, idle %q", tc.name, done, idle)
 		}
+	}
+}
+
+// TestDrainWaits_NamesWhatIsLeft: who drains is told of each actor with something left how
+// much that is and when it is due, and of nothing while anything runs. Say so of running
+// ones and a busy run writes a line every few seconds.
+func TestDrainWaits_NamesWhatIsLeft(t *testing.T) {
+	actors := []config.Actor{{Name: "due"}, {Name: "paused"}, {Name: "done"}, {Name: "ready"}}
+	tomorrow := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	counts := map[string]mailbox.Counts{"due": {New: 2}, "paused": {New: 1}, "done": {Done: 7}, "ready": {New: 3}, "other": {New: 1}}
+	got := drainWaits(actors, counts, map[string]string{"paused": "paused"}, map[string]time.Time{"due": tomorrow})
+	want := []drainWait{{"due", 2, tomorrow, ""}, {"paused", 1, time.Time{}, "paused"}, {"ready", 3, time.Time{}, "not taken yet"}}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %+v", got)
+	}
+	counts["done"] = mailbox.Counts{Claimed: 1}
+	if got := drainWaits(actors, counts, nil, nil); got != nil {
+		t.Errorf("while one runs: %+v", got)
 	}
 }
 

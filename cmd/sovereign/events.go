@@ -34,7 +34,7 @@ or until the supervisor is gone. With --json each event is one line.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), streamsOf(cmd)) },
 	}
-	cmd.Flags().StringVar(&o.actor, "actor", "", "only events of this `actor`")
+	cmd.Flags().Var((*filled)(&o.actor), "actor", "only events of this `actor`")
 	cmd.Flags().Uint64Var(&o.after, "after", 0, "only events after this `seq`")
 	cmd.Flags().IntVarP(&o.lines, "lines", "n", -1, "only the last `N` (-1: all that are kept)")
 	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "go on as things happen")
@@ -63,6 +63,7 @@ func (o eventsOptions) run(ctx context.Context, io streams) error {
 	if err := conn.mustRun("follow the journal"); err != nil {
 		return err
 	}
+	defer endWithReader(io.out)()
 	return followEvents(ctx, conn, next, o.actor, show)
 }
 

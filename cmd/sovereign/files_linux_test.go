@@ -101,7 +101,7 @@ func (f *fleetRun) ask(args ...string) string {
 // begun waits until everything has started.
 func (f *fleetRun) begun() {
 	f.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	for {
 		var got struct {
@@ -144,6 +144,26 @@ func (f *fleetRun) up(n int) (pids []int) {
 	return pids
 }
 
+// logged waits until each of n logs holds text and nothing else.
+func (f *fleetRun) logged(n int, text string) {
+	f.t.Helper()
+	limit := time.After(5 * time.Minute)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for slot := 1; slot <= n; {
+		b, err := os.ReadFile(filepath.Join(f.dir, ".sovereign", "logs", fmt.Sprintf("d.%d.log", slot)))
+		if err == nil && string(b) == text {
+			slot++
+			continue
+		}
+		select {
+		case <-tick.C:
+		case <-limit:
+			f.t.Fatalf("the log of slot %d holds %q, %v; want %q", slot, b, err, text)
+		}
+	}
+}
+
 // stop ends it by SIGTERM.
 func (f *fleetRun) stop() {
 	f.t.Helper()
@@ -171,27 +191,16 @@ func TestFiles_FleetWithinALimit(t *testing.T) {
 	live := func(f *fleetRun, n int, want string) {
 		f.begun()
 		pids := f.up(n)
+		f.logged(n, want) // who is ended before it speaks says nothing
 		f.ask("restart", "d")
 		pids = append(pids, f.up(n)...)
-		var said int
-		for slot := range n {
-			b, err := os.ReadFile(filepath.Join(f.dir, ".sovereign", "logs", fmt.Sprintf("d.%d.log", slot+1)))
-			if err != nil {
-				f.t.Error(err)
-			}
-			if string(b) == want+want {
-				said++
-			}
-		}
-		if said != n {
-			f.t.Errorf("of %d logs %d say %q twice", n, said, want)
-		}
+		f.logged(n, want+want)
 		if got := f.ask("events"); strings.Contains(got, "spawn_failed") {
 			f.t.Errorf("starts failed:\n%s", f.said.String())
 		}
 		f.stop()
 		for _, pid := range pids {
-			if syscall.Kill(pid, 0) == nil {
+			if f.running(pid) {
 				f.t.Errorf("process %d is left", pid)
 			}
 		}
@@ -244,7 +253,7 @@ func TestFiles_IdleConnections(t *testing.T) {
 			if n < bound {
 				continue // it is silent, and so is the supervisor
 			}
-			_ = conn.SetReadDeadline(time.Now().Add(30 * time.Second))
+			_ = conn.SetReadDeadline(time.Now().Add(testLimit))
 			said, err := io.ReadAll(conn)
 			if err != nil || !strings.Contains(string(said), refusal) || strings.Count(strings.TrimSpace(string(said)), "\n") > 5 {
 				t.Fatalf("connection %d to %s: %q, %v; want %q", n, path, said, err, refusal)
@@ -256,16 +265,18 @@ func TestFiles_IdleConnections(t *testing.T) {
 	crowd(scraped, "503 Service Unavailable", 5)
 	f.ask("restart", "d")
 	f.up(replicas)
-	crowd(filepath.Join(f.dir, ".sovereign", "control.sock"), `"category":"unavailable"`, 3)
+	// Of those 3 the last command's may still be one, and leave its place a moment later.
+	crowd(filepath.Join(f.dir, ".sovereign", "control.sock"), `"category":"unavailable"`, 3+1)
 	f.stop()
 	events := exec.Command(f.program, "events")
 	events.Dir = f.dir
 	if out, err := events.CombinedOutput(); err != nil || strings.Contains(string(out), "spawn_failed") {
 		t.Errorf("starts failed: %v\n%s\n%s", err, out, f.said.String())
 	}
-	for _, sign := range []string{"too many open files", `"level":"WARN"`} {
-		if strings.Contains(f.said.String(), sign) {
-			t.Errorf("it says %q:\n%s", sign, f.said.String())
+	for line := range strings.Lines(f.said.String()) {
+		busy := strings.Contains(line, "supervisor did not run for a while") // the machine was
+		if strings.Contains(line, "too many open files") || strings.Contains(line, `"level":"WARN"`) && !busy {
+			t.Errorf("it says %s", line)
 		}
 	}
 }

@@ -32,8 +32,12 @@ func (s *span) Set(text string) error {
 
 func (s *span) Type() string { return "duration" }
 
-// An instant is a time on the command line: RFC 3339, or local without a zone.
-type instant struct{ time.Time }
+// An instant is a time on the command line: RFC 3339, or local without a zone, or a time of
+// day, which is the next such one.
+type instant struct {
+	time.Time
+	next bool // it was given as a time of day
+}
 
 func (i *instant) String() string {
 	if i.IsZero() {
@@ -44,8 +48,10 @@ func (i *instant) String() string {
 
 func (i *instant) Set(text string) error {
 	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
-		i.Time = t
-		return nil
+		if _, err := t.MarshalText(); err == nil { // a zone a whole day off can be read, not written
+			i.Time = t
+			return nil
+		}
 	}
 	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04", "2006-01-02"} {
 		if t, err := time.ParseInLocation(layout, text, time.Local); err == nil {
@@ -53,10 +59,73 @@ func (i *instant) Set(text string) error {
 			return nil
 		}
 	}
-	return errors.New("is no time; write it as 2026-03-01T08:30:00Z, or as 2026-03-01 08:30 for local time")
+	var there bool
+	if i.Time, there = nextClock(text, time.Now().Local()); there {
+		i.next = true
+		return nil
+	}
+	return errors.New("is no time; write it as 2026-03-01T08:30:00Z, as 2026-03-01 08:30 for local time, or as 08:30 for the next such time")
+}
+
+// nextClock is the first time after now at which clocks in now's zone show the time of day
+// in text: one that is skipped on a day, as summer time begins, is the next day's, and of one
+// that comes twice, as it ends, it is the one that comes first. false: text is none.
+func nextClock(text string, now time.Time) (next time.Time, is bool) {
+	clock, err := time.Parse("15:04", text)
+	if err != nil {
+		clock, err = time.Parse("15:04:05", text)
+	}
+	if err != nil || clock.Nanosecond() != 0 {
+		return next, false
+	}
+	const most = time.Hour // by which any zone's clocks are set; Lord Howe's by half of it
+	for day := 0; next.IsZero() && day < 7; day++ {
+		about := time.Date(now.Year(), now.Month(), now.Day()+day, clock.Hour(), clock.Minute(), clock.Second(), 0, now.Location())
+		for shift := most; shift >= -most; shift -= most / 2 { // the earliest is the last that fits
+			at := about.Add(shift)
+			if at.After(now) && at.Format(time.TimeOnly) == clock.Format(time.TimeOnly) {
+				next = at
+			}
+		}
+	}
+	return next, true
 }
 
 func (i *instant) Type() string { return "time" }
+
+// A filename is a file on the command line. One that is given and empty, as by a variable
+// that is not set, is refused: it would be as if the flag were not there, and an empty
+// body sent, or an empty result committed, in place of what is in the file.
+type filename string
+
+func (n *filename) String() string { return string(*n) }
+
+func (n *filename) Set(text string) error {
+	if text == "" {
+		return errors.New("is empty; name a file")
+	}
+	*n = filename(text)
+	return nil
+}
+
+func (n *filename) Type() string { return "file" }
+
+// A filled is text on the command line that says which one, or what it is to be. One that
+// is given and empty, as by a variable that is not set, is refused: it would be as if the
+// flag were not there, and all be chosen, another one meant, or a send not be repeatable.
+type filled string
+
+func (t *filled) String() string { return string(*t) }
+
+func (t *filled) Set(text string) error {
+	if text == "" {
+		return errors.New("is empty; give it a value, or leave the flag out")
+	}
+	*t = filled(text)
+	return nil
+}
+
+func (t *filled) Type() string { return "string" }
 
 // A token is a fencing token on the command line.
 type token uint64

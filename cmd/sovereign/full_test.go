@@ -110,7 +110,9 @@ func TestServe_TellsThatTheDiskIsFull(t *testing.T) {
 	ended := make(chan error, 1)
 	log := slog.New(newTextLog(out, slog.LevelInfo, false))
 	ctx, stop := context.WithCancel(context.Background())
-	go func() { ended <- o.serve(ctx, streams{out: out, err: &errs}, file, source{}, db, log) }()
+	go func() {
+		ended <- o.serve(ctx, streams{out: out, err: &errs}, newNotices(&errs, nil), file, source{}, db, log)
+	}()
 	defer func() { stop(); <-ended }()
 	out.await(t, "process started")
 

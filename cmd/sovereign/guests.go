@@ -11,12 +11,14 @@ import (
 // guests bounds the connections of those who read metrics: anybody may be one of them who
 // gets to the address, and an idle one takes a descriptor like any other.
 type guests struct {
+	leaving chan struct{} // has one for each that was turned away and still talks
+
 	mu   sync.Mutex
 	most int // mu guards
 	now  int // mu guards
 }
 
-func newGuests() *guests { return &guests{most: math.MaxInt} }
+func newGuests() *guests { return &guests{leaving: make(chan struct{}, 4), most: math.MaxInt} }
 
 // limit has at most n be served at one time. Those that are served already go on.
 func (g *guests) limit(n int) {
@@ -46,10 +48,28 @@ func (l guestListener) Accept() (net.Conn, error) {
 		if l.guests.enter() {
 			return &guest{Conn: conn, leave: sync.OnceFunc(l.guests.leave)}, nil
 		}
-		_ = conn.SetWriteDeadline(time.Now().Add(time.Second)) // its buffer is empty, and takes so little at once
+		_ = conn.SetDeadline(time.Now().Add(time.Second)) // its buffer is empty, and takes so little at once
 		_, _ = io.WriteString(conn, crowded)
-		_ = conn.Close()
+		l.guests.seeOut(conn)
 	}
+}
+
+// seeOut closes conn, on which everything has been said. What is closed before all was
+// read of it is reset, and a reset may come before the answer: a few at a time are listened
+// to until they hang up, or conn's deadline. It delays nobody.
+func (g *guests) seeOut(conn net.Conn) {
+	select {
+	case g.leaving <- struct{}{}:
+	default:
+		_ = conn.Close()
+		return
+	}
+	go func() { // ends by conn's deadline
+		defer func() { _ = conn.Close(); <-g.leaving }()
+		if half, ok := conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+			_, _ = io.Copy(io.Discard, conn)
+		}
+	}()
 }
 
 func (g *guests) enter() bool {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sovereign-run/sovereign/fence"
+	"github.com/sovereign-run/sovereign/interrupt"
 	"github.com/sovereign-run/sovereign/mailbox"
 	"github.com/sovereign-run/sovereign/refusal"
 	"github.com/sovereign-run/sovereign/server"
@@ -19,9 +20,6 @@ import (
 
 // handoffFormat is the version of handoff. A program takes over from one with the same.
 const handoffFormat = 3
-
-// handoffVariable tells a program that it is to take over, and from which descriptor.
-const handoffVariable = "SOVEREIGN_HANDOFF"
 
 // A handoff is a supervisor that stands still, for the program that takes its place in
 // the same process: it is executed, and inherits the descriptors under their numbers. It
@@ -49,12 +47,12 @@ type handoff struct {
 	Signals uintptr       `json:"signals"` // of those that came meanwhile, see interruptions.hand; 0 = none
 	Failure *errorJSON    `json:"failure"` // why the next program gave it back; nil = it did not
 
-	Sockets    []server.HeldListener   `json:"sockets"`
+	Sockets    []server.HandedListener `json:"sockets"`
 	Metrics    *uintptr                `json:"metrics"`
-	Answers    server.Handoff          `json:"answers"`
+	Answers    server.Handed           `json:"answers"`
 	Arrivals   *mailbox.HandedArrivals `json:"arrivals,omitempty"` // nil: nobody followed them, or the program was of a version that hands none over
 	Supervisor *supervisor.Handed      `json:"supervisor"`
-	Host       process.Handoff         `json:"host"`
+	Host       process.Handed          `json:"host"`
 }
 
 // fds are all descriptors that are passed on.
@@ -116,7 +114,7 @@ func readHandoff(r io.Reader) (*handoff, error) {
 
 // environ is the environment of a program that takes over from the descriptor fd.
 func (n *notifier) environ(fd uintptr) []string {
-	env := append(os.Environ(), handoffVariable+"="+strconv.Itoa(int(fd)))
+	env := append(os.Environ(), interrupt.Handoff+"="+strconv.Itoa(int(fd)))
 	if n.socket != "" {
 		env = append(env, "NOTIFY_SOCKET="+n.socket)
 	}

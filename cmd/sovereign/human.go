@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 	"unicode"
@@ -83,6 +84,29 @@ func plural(n int64, word string) string {
 // changes a terminal: what cannot be shown is escaped. Subjects and reasons come
 // from anybody.
 func printable(s string) string { return escape(s, "") }
+
+// howItEnded is the part of a reason that says how a process ended, ahead of the last lines
+// that it wrote.
+var howItEnded = regexp.MustCompile(`^.*?(exit status [0-9]+|killed by SIG[A-Z0-9+-]+)[^:\n]*: `)
+
+// inShort is a reason on one line: of several lines that a process wrote last, the last
+// one alone, for that is where a program says what was wrong.
+func inShort(reason string) string {
+	var lines []string
+	for line := range strings.Lines(reason) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) < 2 {
+		return printable(strings.TrimSpace(reason))
+	}
+	head := howItEnded.FindString(lines[0])
+	if head == "" {
+		head = lines[0] + " "
+	}
+	return printable(head + "… " + lines[len(lines)-1])
+}
 
 // printableLines is printable, but keeps line ends and tabs.
 func printableLines(s string) string { return escape(s, "\n\t") }

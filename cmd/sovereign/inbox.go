@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,28 +30,36 @@ func newInbox(s *shared) *cobra.Command {
 		Short: "List messages, and look after them",
 		Long: `List the messages of every actor, or of one, in the order in which they were
 sent; with --last the newest, newest first. It works whether or not a supervisor
-runs. With --follow it goes on: it shows each message that is sent, at once, and
-again whenever something happens to it.`,
+runs. With --follow it begins with the newest, as they stand and in the order in which
+they were sent, and goes on: it shows each message that is sent, at once, and again
+whenever something happens to it.`,
 		Example: `  sovereign inbox
   sovereign inbox resize --state DEAD
   sovereign inbox --last 10
-  sovereign inbox --older 24h --limit 10 --json`,
+  sovereign inbox resize --follow --last 1
+  sovereign inbox --older 24h --limit 10 --json | jq -r '.messages[].id'`,
 		Args:              inboxArgs,
 		ValidArgsFunction: completeActor(s),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.run(cmd.Context(), streamsOf(cmd), argOr(args, ""))
+			if cmd.Flags().Changed("last") && o.last < 1 {
+				return usage("--last must be at least 1", "there is no page of fewer messages", "leave it out for the first page")
+			}
+			if o.follow && !cmd.Flags().Changed("limit") && !cmd.Flags().Changed("after") && !cmd.Flags().Changed("last") {
+				o.last = o.limit // what is new is what one follows
+			}
+			return helpMeant(cmd, args, o.run(cmd.Context(), streamsOf(cmd), argOr(args, "")))
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.state, "state", "", "only in this `state`: NEW, CLAIMED, DONE, DEAD or PARKED")
-	f.StringVar(&o.from, "from", "", "only from this `sender`")
-	f.StringVar(&o.subject, "subject", "", "only with this `text` in the subject")
+	f.Var((*filled)(&o.state), "state", "only in this `state`: NEW, CLAIMED, DONE, DEAD or PARKED")
+	f.Var((*filled)(&o.from), "from", "only from this `sender`")
+	f.Var((*filled)(&o.subject), "subject", "only with this `text` in the subject")
 	f.Var(&o.older, "older", "only sent at least so long ago")
 	f.IntVar(&o.limit, "limit", 50, "at most `N`")
-	f.IntVar(&o.last, "last", 0, "the newest `N`, newest first")
+	f.IntVar(&o.last, "last", 0, "the newest `N`, newest first (with --follow: newest last)")
 	f.StringVar(&o.after, "after", "", "go on after this `cursor`, the next of the page before")
 	f.BoolVarP(&o.follow, "follow", "f", false, "go on as things happen")
-	for _, other := range []string{"limit", "after", "follow"} {
+	for _, other := range []string{"limit", "after"} {
 		exclude(cmd, "last", other)
 	}
 	_ = cmd.RegisterFlagCompletionFunc("state", completeState)
@@ -63,15 +72,12 @@ func inboxArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
 		return unknownCommand(cmd, args[0])
 	}
-	return nil
+	return namedActors(cmd, args)
 }
 
 func (o inboxOptions) run(ctx context.Context, io streams, actor string) error {
-	if o.last < 0 {
-		return usage("--last must be at least 1", "", "")
-	}
 	if o.limit < 1 {
-		return usage("--limit must be at least 1", "", "")
+		return usage("--limit must be at least 1", "there is no page of fewer messages", "leave it out for 50")
 	}
 	conn, err := o.connect(ctx, toRead)
 	if err != nil {
@@ -142,15 +148,26 @@ func (o inboxOptions) list(ctx context.Context, io streams, conn *connection, ac
 	}
 }
 
-func inboxTable() table {
-	return table{columns: []column{{name: "ID"}, {name: "TO", gives: 5}, {name: "FROM", gives: 6, drops: 3}, {name: "SUBJECT", gives: 9, drops: 1},
-		{name: "STATE"}, {name: "AGE", number: true}, {name: "ATTEMPTS", number: true}, {name: "CLAIM", gives: 7, drops: 2}}}
+// inboxTable is the table of messages, with the column of their last failures where any
+// has one.
+func inboxTable(failures bool) table {
+	t := table{columns: []column{{name: "ID"}, {name: "TO", gives: 5}, {name: "FROM", gives: 6, drops: 3}, {name: "SUBJECT", gives: 9, drops: 1},
+		{name: "STATE"}, {name: "AGE", number: true}, {name: "ATTEMPTS", number: true}, {name: "CLAIM", gives: 7, drops: 4}}}
+	if failures {
+		t.columns = append(t.columns, column{name: "LAST FAILURE", gives: 8, drops: 2})
+	}
+	return t
 }
 
 func printInbox(w io.Writer, messages []protocol.Message, now time.Time, width int) error {
-	t := inboxTable()
+	failures := slices.ContainsFunc(messages, func(m protocol.Message) bool { return failureOf(m) != "" })
+	t := inboxTable(failures)
 	for _, m := range messages {
-		t.add(m.ID, m.To, m.From, m.Subject, stateOf(m, now), age(m.CreatedAt, now), attempts(m), claimOf(m))
+		row := []string{m.ID, m.To, m.From, m.Subject, stateOf(m, now), age(m.CreatedAt, now), attempts(m), claimOf(m)}
+		if failures {
+			row = append(row, failureOf(m))
+		}
+		t.add(row...)
 	}
 	return t.write(w, width)
 }
@@ -170,17 +187,22 @@ func attempts(m protocol.Message) string {
 	return fmt.Sprintf("%d/%d", m.Attempts, m.MaxAttempts)
 }
 
-// claimOf says who works on m under which token, or how its last attempt failed.
+// claimOf says who works on m under which token; "" = nobody.
 func claimOf(m protocol.Message) string {
-	switch {
-	case m.Claim != nil:
-		text := fmt.Sprintf("%s/%d #%d %s", m.To, m.Claim.Slot, m.Claim.Token, short(time.Duration(m.Claim.RemainingMS)*time.Millisecond))
-		return strings.TrimSpace(text + " " + m.Claim.Progress)
-	case m.LastFailure != nil && m.State != protocol.MessageDone:
-		return strings.TrimSpace(m.LastFailure.Category + " " + m.LastFailure.Reason)
-	default:
+	if m.Claim == nil {
 		return ""
 	}
+	text := fmt.Sprintf("%s/%d #%d %s", m.To, m.Claim.Slot, m.Claim.Token, short(time.Duration(m.Claim.RemainingMS)*time.Millisecond))
+	return strings.TrimSpace(text + " " + m.Claim.Progress)
+}
+
+// failureOf says on one line how the last attempt of m failed; "" = none did, or it is
+// DONE after all.
+func failureOf(m protocol.Message) string {
+	if m.LastFailure == nil || m.State == protocol.MessageDone {
+		return ""
+	}
+	return strings.TrimSpace(m.LastFailure.Category + " " + inShort(m.LastFailure.Reason))
 }
 
 // wants applies the filters of the list to one message.
@@ -192,14 +214,14 @@ func (o inboxOptions) wants(m protocol.Message, actor string, now time.Time) boo
 		!m.CreatedAt.After(now.Add(-time.Duration(o.older)))
 }
 
-// line is one message while following.
-func (o inboxOptions) line(w io.Writer, m protocol.Message) error {
+// line is one message while following, as it has been since at.
+func (o inboxOptions) line(w io.Writer, m protocol.Message, at time.Time) error {
 	if o.json {
 		return writeJSON(w, m)
 	}
 	now := time.Now()
-	parts := []string{clock(now, now), m.ID, m.To, stateOf(m, now), attempts(m)}
-	for _, more := range []string{m.Subject, claimOf(m)} {
+	parts := []string{clock(at, now), m.ID, m.To, stateOf(m, now), attempts(m)}
+	for _, more := range []string{m.Subject, claimOf(m), failureOf(m)} {
 		if more != "" {
 			parts = append(parts, printable(more))
 		}

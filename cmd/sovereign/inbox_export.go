@@ -28,16 +28,16 @@ time, however many there are; messages that change meanwhile are written as they
 when their turn comes. Receipts are not written: inbox show has them.`,
 		Example: `  sovereign inbox export > inbox.jsonl
   sovereign inbox export resize --state DEAD | jq -r .last_failure.reason`,
-		Args:              cobra.MaximumNArgs(1),
+		Args:              cobra.MatchAll(cobra.MaximumNArgs(1), namedActors),
 		ValidArgsFunction: completeActor(s),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.export(cmd.Context(), streamsOf(cmd), argOr(args, ""))
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.state, "state", "", "only in this `state`: NEW, CLAIMED, DONE, DEAD or PARKED")
-	f.StringVar(&o.from, "from", "", "only from this `sender`")
-	f.StringVar(&o.subject, "subject", "", "only with this `text` in the subject")
+	f.Var((*filled)(&o.state), "state", "only in this `state`: NEW, CLAIMED, DONE, DEAD or PARKED")
+	f.Var((*filled)(&o.from), "from", "only from this `sender`")
+	f.Var((*filled)(&o.subject), "subject", "only with this `text` in the subject")
 	f.Var(&o.older, "older", "only sent at least so long ago")
 	f.StringVar(&o.after, "after", "", "go on after this `cursor`, such as the id of the last line that was written")
 	_ = cmd.RegisterFlagCompletionFunc("state", completeState)
@@ -95,8 +95,8 @@ func exported(d protocol.MessageDetail) protocol.ExportedMessage {
 		return binary
 	}
 	return protocol.ExportedMessage{ID: d.ID, To: d.To, From: d.From, Subject: d.Subject, Headers: d.Headers, State: d.State,
-		Body: bytesOf(d.Body, d.BodyBase64), Result: bytesOf(d.Result, d.ResultBase64), Key: d.Key, KeyExpires: d.KeyExpiresAt, KeyFree: d.KeyFree, Priority: d.Priority, Group: d.Group,
-		CreatedAt: d.CreatedAt, AvailableAt: d.AvailableAt, ExpiresAt: d.ExpiresAt, EndedAt: d.EndedAt,
+		Body: bytesOf(d.Body, d.BodyBase64), Result: bytesOf(d.Result, d.ResultBase64), Truncated: d.ResultTruncated, Key: d.Key, KeyExpires: d.KeyExpiresAt, KeyFree: d.KeyFree, Priority: d.Priority, Group: d.Group,
+		CreatedAt: d.CreatedAt, AvailableAt: d.AvailableAt, ExpiresAt: d.ExpiresAt, TTL: d.TTL, EndedAt: d.EndedAt,
 		Attempt: d.Attempt, Attempts: d.Attempts, LastFailure: d.LastFailure}
 }
 
@@ -105,12 +105,13 @@ func newInboxImport(s *shared) *cobra.Command {
 		Use:   "import FILE|-",
 		Short: "Take in messages that inbox export wrote",
 		Long: `Take in the messages of a file that inbox export wrote, in its order, each in its
-state, under a new id; the old one is kept in the header imported-id. A message that was
-CLAIMED comes in as PARKED, since nobody here knows how that attempt ends. What was due
-or to expire at a time still is, the hold on a key too (--key-ttl), and a key whose time
-is over is not held again; ended messages are kept from now on; charges and
-receipts do not come along. The recipients must be declared, and their inboxes have
-room.
+state, under a new id; the old one is kept in the header imported-id, if there is room
+for it. A message that was CLAIMED comes in as PARKED, since nobody here knows how that
+attempt ends. What was due or to expire at a time still is, the hold on a key too
+(--key-ttl), and a key whose time is over is not held again; one whose key is held by
+the same message is there already, and is not taken in again. Ended messages are kept
+from now on; charges and receipts do not come along. The recipients must be declared,
+and have room for those that are NEW.
 
 It is durable line by line: at the first that is refused it stops, those before it are
 imported, and it says from which line on to go on. A message whose id comes a second
@@ -140,6 +141,10 @@ func (s *shared) importInbox(ctx context.Context, streams streams, name string) 
 	in := importing{conn: conn, from: name, data: s.data, shown: newCounter(streams.err, "imported", s.json), seen: idSet{}}
 	err = eachLine(file, func(line int, m protocol.ExportedMessage, _ int) error {
 		m.Line = line
+		if m.State == "" && in.done+len(in.batch) == 0 {
+			return refusal.New(refusal.BadRequest, fmt.Sprintf("line %d: state is missing", line),
+				"an import takes what inbox export wrote", "for new messages: `sovereign send ACTOR --batch FILE`").Because(lineError(line))
+		}
 		if m.State == "" {
 			return lineRefusal(line, "state is missing", "an import takes what inbox export wrote; for new messages use `sovereign send --batch`")
 		}
@@ -147,7 +152,7 @@ func (s *shared) importInbox(ctx context.Context, streams streams, name string) 
 			return lineRefusal(line, "the id "+protocol.Cut(m.ID, 40)+" comes a second time",
 				"an export holds each message once; what another store exported is imported by itself")
 		}
-		n, err := encodedSize(m)
+		n, err := encodedSize(line, m)
 		if err != nil {
 			return err
 		}
@@ -175,6 +180,7 @@ type importing struct {
 	batch   []protocol.ExportedMessage
 	size    int
 	done    int
+	there   int // of those done: there already, as their keys say
 	last    int // line of the last one that is durable
 	wrong   int // line of the one that was refused; 0 = it is not known
 	refused error
@@ -208,6 +214,11 @@ func (in *importing) send(ctx context.Context) error {
 		return in.refused
 	}
 	in.done += len(got.Messages)
+	for _, m := range got.Messages {
+		if m.Duplicate {
+			in.there++
+		}
+	}
 	if n := len(got.Messages); n > 0 {
 		in.last = batch[n-1].Line
 	}
@@ -233,9 +244,17 @@ func (in *importing) tell(w io.Writer, asJSON bool, err error) error {
 		return said.Because(err)
 	}
 	if asJSON {
-		return writeJSON(w, map[string]int{"imported": in.done})
+		out := map[string]int{"imported": in.done - in.there}
+		if in.there > 0 {
+			out["duplicates"] = in.there
+		}
+		return writeJSON(w, out)
 	}
-	_, err = fmt.Fprintf(w, "%s imported\n", plural(int64(in.done), "message"))
+	there := ""
+	if in.there > 0 {
+		there = fmt.Sprintf("; %d there already, with the same key", in.there)
+	}
+	_, err = fmt.Fprintf(w, "%s imported%s\n", plural(int64(in.done-in.there), "message"), there)
 	return err
 }
 
@@ -254,6 +273,8 @@ func (in *importing) next(r *refusal.Error) string {
 	}
 	rest += "`"
 	switch {
+	case in.done == 0 && in.refused == nil && r.Next != "": // the file is another one
+		return r.Next
 	case r.Category == refusal.BadRequest && in.wrong > 0:
 		return fmt.Sprintf("correct or delete line %d, %s", in.wrong, rest)
 	case r.Next != "":

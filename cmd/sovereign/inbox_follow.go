@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -54,6 +55,7 @@ func (o inboxOptions) followInbox(ctx context.Context, io streams, conn *connect
 	if err := conn.mustRun("follow an inbox"); err != nil {
 		return err
 	}
+	defer endWithReader(io.out)()
 	f := follower{inboxOptions: o, streams: io, conn: conn, actor: actor}
 	var at protocol.InboxFollowed // before the page: what arrives meanwhile is told twice rather than not at all
 	if err := conn.call(ctx, protocol.MethodInboxFollow, protocol.InboxFollowParams{}, &at); err != nil {
@@ -63,8 +65,12 @@ func (o inboxOptions) followInbox(ctx context.Context, io streams, conn *connect
 	if err != nil {
 		return err
 	}
+	if o.last > 0 {
+		slices.Reverse(page.Messages)
+		f.last = 0 // the newest were asked for once
+	}
 	for _, m := range page.Messages {
-		if err := f.show(m); err != nil {
+		if err := f.show(m, lastKnown(m)); err != nil {
 			return err
 		}
 	}
@@ -101,16 +107,28 @@ func (f *follower) look(ctx context.Context, id string) error {
 	if !f.wants(detail.Message, f.actor, time.Now()) {
 		return nil
 	}
-	return f.show(detail.Message)
+	return f.show(detail.Message, time.Now())
 }
 
-// show shows a message, unless it was shown as it is.
-func (f *follower) show(m protocol.Message) error {
+// lastKnown is when the last thing happened to m of which a list tells the time.
+func lastKnown(m protocol.Message) time.Time {
+	switch {
+	case !m.EndedAt.IsZero():
+		return m.EndedAt
+	case m.LastFailure != nil:
+		return m.LastFailure.At
+	default:
+		return m.CreatedAt
+	}
+}
+
+// show shows a message, which has been as it is since at, unless it was shown so.
+func (f *follower) show(m protocol.Message, at time.Time) error {
 	f.saw(m.ID)
 	if f.shown.alike(m) {
 		return nil
 	}
-	return f.line(f.streams.out, m)
+	return f.line(f.streams.out, m, at)
 }
 
 // catchUp shows what was sent since the newest message that was seen, after more have
@@ -127,7 +145,7 @@ func (f *follower) catchUp(ctx context.Context, why string) error {
 			return err
 		}
 		for _, m := range page.Messages {
-			if err := f.show(m); err != nil {
+			if err := f.show(m, lastKnown(m)); err != nil {
 				return err
 			}
 		}

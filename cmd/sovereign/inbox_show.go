@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -13,26 +14,54 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sovereign-run/sovereign/protocol"
+	"github.com/sovereign-run/sovereign/refusal"
 )
 
 func newInboxShow(s *shared) *cobra.Command {
 	return &cobra.Command{
-		Use:   "show ID",
-		Short: "Show one message with its receipts, and why it is not running",
-		Long: `Show one message: its body and result, the receipt of each attempt, and, where
-it neither runs nor has ended, why not.`,
-		Example:           "  sovereign inbox show m42\n  sovereign inbox show m42 --json | jq -r .result",
-		Args:              cobra.ExactArgs(1),
+		Use:   "show ID...",
+		Short: "Show messages with their receipts, and why they are not running",
+		Long: `Show each message: its body and result, the receipt of each attempt, and, where
+it neither runs nor has ended, why not. With --json each is a line.`,
+		Example:           "  sovereign inbox show m42\n  sovereign inbox show m42 m43 --json | jq -r .result",
+		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: completeMessage(s),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return s.showMessage(cmd.Context(), streamsOf(cmd), args[0])
+			return s.showMessages(cmd.Context(), streamsOf(cmd), args)
 		},
 	}
 }
 
-func (s *shared) showMessage(ctx context.Context, io streams, id string) error {
+// showMessages shows each. That one is missing is told in its place, and keeps the others
+// from nothing.
+func (s *shared) showMessages(ctx context.Context, io streams, ids []string) error {
+	conn, err := s.connect(ctx, toRead)
+	if err != nil {
+		return err
+	}
+	missing := false
+	for i, id := range ids {
+		if i > 0 && !s.json {
+			fmt.Fprintln(io.out)
+		}
+		err = s.showMessage(ctx, io, conn, id)
+		if len(ids) > 1 && refusal.Has(err, refusal.MessageMissing) {
+			report(err, s.json, io.out, io.err)
+			missing, err = true, nil
+		}
+		if err != nil {
+			break
+		}
+	}
+	if err = errors.Join(err, conn.Close()); err == nil && missing {
+		return statusError{status: exitNothing}
+	}
+	return err
+}
+
+func (s *shared) showMessage(ctx context.Context, io streams, conn *connection, id string) error {
 	var m protocol.MessageDetail
-	if err := s.read(ctx, protocol.MethodInboxShow, protocol.InboxShowParams{ID: id}, &m); err != nil {
+	if err := conn.call(ctx, protocol.MethodInboxShow, protocol.InboxShowParams{ID: id}, &m); err != nil {
 		return err
 	}
 	if s.json {
@@ -48,14 +77,14 @@ func printMessage(w io.Writer, m protocol.MessageDetail, now time.Time, width in
 		"from", printable(m.From),
 		"subject", printable(m.Subject),
 		"state", stateOf(m.Message, now),
-		"why", printable(m.Why),
+		"why", printable(whyAlone(m)),
 		"poison", printable(m.Poison),
 		"sent", clock(m.CreatedAt, now)+", "+age(m.CreatedAt, now)+" ago",
 		"due", due(m.Message, now),
 		"expires", expires(m.Message, now),
 		"ended", ended(m.Message, now),
 		"attempts", attempts(m.Message),
-		"claim", printable(runningClaim(m.Message)),
+		"claim", printable(claimInWords(m.Message)),
 		"priority", nonZero(m.Priority),
 		"group", printable(m.Group),
 		"key", keyOf(m, now),
@@ -77,7 +106,30 @@ func printMessage(w io.Writer, m protocol.MessageDetail, now time.Time, width in
 			return err
 		}
 	}
-	return printReceipts(w, m.Receipts, now, width)
+	if len(m.Receipts) == 0 && m.LastFailure != nil && inShort(m.LastFailure.Reason) != printable(m.LastFailure.Reason) {
+		return printContent(w, "last failure", &m.LastFailure.Reason, nil) // it was imported
+	}
+	return printReceipts(w, m, now, width)
+}
+
+// whyAlone is why m is not running, without that it is poison, which has a line of its own.
+func whyAlone(m protocol.MessageDetail) string {
+	if m.Poison == "" {
+		return m.Why
+	}
+	return strings.TrimSuffix(m.Why, "; "+m.Poison)
+}
+
+// claimInWords is claimOf where there is room for what its numbers are.
+func claimInWords(m protocol.Message) string {
+	if m.Claim == nil {
+		return ""
+	}
+	text := fmt.Sprintf("%s/%d, token %d, %s left", m.To, m.Claim.Slot, m.Claim.Token, short(time.Duration(m.Claim.RemainingMS)*time.Millisecond))
+	if m.Claim.Progress != "" {
+		text += ", progress: " + m.Claim.Progress
+	}
+	return text
 }
 
 func due(m protocol.Message, now time.Time) string {
@@ -118,13 +170,6 @@ func ended(m protocol.Message, now time.Time) string {
 	return clock(m.EndedAt, now) + ", " + age(m.EndedAt, now) + " ago"
 }
 
-func runningClaim(m protocol.Message) string {
-	if m.Claim == nil {
-		return ""
-	}
-	return claimOf(m)
-}
-
 func nonZero(n int) string {
 	if n == 0 {
 		return ""
@@ -140,13 +185,15 @@ func headerList(h map[string]string) string {
 	return strings.Join(pairs, ", ")
 }
 
+// lastFailure is in short how the last attempt failed; of several lines the receipts have the
+// whole.
 func lastFailure(m protocol.Message, now time.Time) string {
 	if m.LastFailure == nil {
 		return ""
 	}
 	text := fmt.Sprintf("%s, %s ago", m.LastFailure.Category, age(m.LastFailure.At, now))
 	if m.LastFailure.Reason != "" {
-		text += ": " + printable(m.LastFailure.Reason)
+		text += ": " + inShort(m.LastFailure.Reason)
 	}
 	return text
 }
@@ -178,24 +225,57 @@ func printContent(w io.Writer, title string, text *string, binary []byte) error 
 // maxShown is how much of a body or result a terminal gets, in bytes.
 const maxShown = 4 << 10
 
-func printReceipts(w io.Writer, receipts []protocol.Receipt, now time.Time, width int) error {
-	if len(receipts) == 0 {
+func printReceipts(w io.Writer, m protocol.MessageDetail, now time.Time, width int) error {
+	if len(m.Receipts) == 0 {
 		return nil
 	}
 	if _, err := fmt.Fprintln(w); err != nil {
 		return err
 	}
-	t := table{columns: []column{{name: "ATTEMPT", number: true}, {name: "BY", gives: 5}, {name: "TOKEN", number: true}, {name: "STARTED"},
-		{name: "TOOK", number: true}, {name: "END"}, {name: "COUNTED"}, {name: "REASON", gives: 9}}}
-	for _, r := range receipts {
+	if m.Omitted > 0 {
+		if _, err := fmt.Fprintf(w, "the receipts of the first %s are not shown\n", plural(int64(m.Omitted), "attempt")); err != nil {
+			return err
+		}
+	}
+	t := table{columns: []column{{name: "ATTEMPT", number: true}, {name: "BY", gives: 5, least: 8}, {name: "TOKEN", number: true}, {name: "STARTED"},
+		{name: "TOOK", number: true}, {name: "END"}, {name: "COUNTED"}, {name: "REASON", gives: 9, drops: 1}}}
+	for _, r := range m.Receipts {
 		counted := "no"
 		if r.Counted {
 			counted = "yes"
 		}
 		t.add(strconv.Itoa(r.Attempt), fmt.Sprintf("%s/%d", r.Actor, r.Slot), r.Token.String(), clock(r.StartedAt, now),
-			short(r.EndedAt.Sub(r.StartedAt)), r.Category, counted, receiptReason(r))
+			short(r.EndedAt.Sub(r.StartedAt)), r.Category, counted, inShort(receiptReason(r)))
 	}
-	return t.write(w, width)
+	if err := t.write(w, width); err != nil {
+		return err
+	}
+	widths, _ := t.fit(width)
+	return printReasons(w, m.Receipts, widths[len(widths)-1])
+}
+
+// printReasons writes out the reasons that the table has in short, or has no room for.
+// Attempts that followed each other and ended in the same way share one.
+func printReasons(w io.Writer, receipts []protocol.Receipt, room int) error {
+	for first := 0; first < len(receipts); {
+		r := receipts[first]
+		reason := receiptReason(r)
+		last := first
+		for last+1 < len(receipts) && receipts[last+1].Category == r.Category && receiptReason(receipts[last+1]) == reason {
+			last++
+		}
+		if whole := printable(reason); whole != inShort(reason) || cells(whole) > room {
+			title := fmt.Sprintf("attempt %d, %s", r.Attempt, r.Category)
+			if last > first {
+				title = fmt.Sprintf("attempts %d to %d, %s", r.Attempt, receipts[last].Attempt, r.Category)
+			}
+			if err := printContent(w, title, &reason, nil); err != nil {
+				return err
+			}
+		}
+		first = last + 1
+	}
+	return nil
 }
 
 func receiptReason(r protocol.Receipt) string {

@@ -54,7 +54,7 @@ type starter struct {
 
 func starters() []starter {
 	return []starter{
-		{"actors.yaml", 0o644, `# Who works here. Every key: docs/actors.md; checked by ` + "`sovereign check actors.yaml`" + `.
+		{"actors.yaml", 0o644, `# Who works here. Every key: ` + "`sovereign check --keys`; checked by `sovereign check actors.yaml`" + `.
 version: 1
 actors:
   hello:
@@ -76,7 +76,7 @@ echo "Hello, $name!"
 
 func pythonStarters() []starter {
 	return []starter{
-		{"actors.yaml", 0o644, `# Who works here. Every key: docs/actors.md; checked by ` + "`sovereign check actors.yaml`" + `.
+		{"actors.yaml", 0o644, `# Who works here. Every key: ` + "`sovereign check --keys`; checked by `sovereign check actors.yaml`" + `.
 version: 1
 actors:
   hello:
@@ -115,6 +115,9 @@ func initialize(w io.Writer, dir string, files []starter) error {
 		}
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
+		if errors.Is(err, fs.ErrNotExist) { // /proc, and what it has none of
+			return usage("make the folder "+dir, "the file system there takes no new ones", "choose another place: sovereign init DIR")
+		}
 		return mayNot("make the folder "+dir, err)
 	}
 	for _, f := range files {

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"reflect"
+	"syscall"
 
 	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/refusal"
@@ -19,9 +21,16 @@ func openLines(stdin io.Reader, name string) (io.ReadCloser, error) {
 	if name == "-" {
 		return io.NopCloser(stdin), nil
 	}
+	if name == "" {
+		return nil, usage("no file is named", "its name is empty", "name one, or - for the standard input")
+	}
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, usage("read "+name, reason(err), "")
+		return nil, cannotRead("read "+name, err)
+	}
+	if about, err := f.Stat(); err == nil && about.IsDir() {
+		_ = f.Close()
+		return nil, cannotRead("read "+name, &fs.PathError{Op: "read", Path: name, Err: syscall.EISDIR})
 	}
 	return f, nil
 }
@@ -50,11 +59,19 @@ func eachLine[T any](r io.Reader, fn func(line int, v T, size int) error) error 
 		decoder := json.NewDecoder(bytes.NewReader(text))
 		decoder.DisallowUnknownFields()
 		err = decoder.Decode(&v)
+		if err == nil && text[0] != '{' {
+			err = errors.New("a line must be an object, not null") // the one other value that decodes
+		}
 		if err == nil && decoder.InputOffset() != int64(len(text)) {
 			err = errors.New("something follows the object")
 		}
 		if err == nil {
 			err = protocol.CheckText(text)
+		}
+		if err == nil {
+			if name, twice := fieldTwice(text); twice {
+				err = fmt.Errorf("%q stands twice", protocol.Cut(name, 60))
+			}
 		}
 		if err != nil {
 			return lineRefusal(n, lineProblem(err, reflect.TypeFor[T]()), "")
@@ -95,11 +112,12 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 // requestRoom is what the messages of one request may take as JSON.
 const requestRoom = protocol.MaxLine - 4096
 
-// encodedSize is how many bytes v takes in a request.
-func encodedSize(v any) (int, error) {
+// encodedSize is how many bytes v, which line n holds, takes in a request. What can be
+// read and cannot be written is a time whose zone is a whole day off.
+func encodedSize(n int, v any) (int, error) {
 	b, err := json.Marshal(v)
 	if err != nil {
-		return 0, refusal.New(refusal.BadRequest, "a line cannot be sent", err.Error(), "")
+		return 0, lineRefusal(n, "it holds a time that is none", reason(err))
 	}
 	return len(b) + 1, nil
 }

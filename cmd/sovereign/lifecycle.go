@@ -67,7 +67,7 @@ delivered in its order.`,
 // actorCommand completes the command of a method that takes an actor, for one or
 // several.
 func actorCommand(s *shared, method, done string, cmd *cobra.Command) *cobra.Command {
-	cmd.Args = cobra.MinimumNArgs(1)
+	cmd.Args = cobra.MatchAll(cobra.MinimumNArgs(1), namedActors)
 	cmd.ValidArgsFunction = completeActors(s)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 1 {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sovereign-run/sovereign/config"
 	"github.com/sovereign-run/sovereign/protocol"
 )
 
@@ -37,7 +38,7 @@ func lineProblem(err error, t reflect.Type) string {
 		return text
 	}
 	text = fmt.Sprintf("unknown field %q", protocol.Cut(name, 60))
-	if meant := closest(name, fieldNames(t)); meant != "" {
+	if meant := config.Closest(name, fieldNames(t)); meant != "" {
 		text += fmt.Sprintf(", did you mean %q?", meant)
 	}
 	return text

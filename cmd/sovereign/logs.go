@@ -8,13 +8,15 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/signal"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
+	"github.com/sovereign-run/sovereign/config"
 	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/supervisor/capture"
 )
@@ -30,31 +32,40 @@ type logsOptions struct {
 func newLogs(s *shared) *cobra.Command {
 	o := logsOptions{shared: s}
 	cmd := &cobra.Command{
-		Use:   "logs ACTOR | logs --reopen",
+		Use:   "logs ACTOR[/SLOT] | logs --reopen",
 		Short: "Show what an actor's processes wrote",
 		Long: `Show the last lines that an actor's processes wrote, over rotated files too. The
 files themselves are logs/ACTOR.SLOT.log in the store's folder, byte for byte as
-written. It works whether or not a supervisor runs.
+written. It works whether or not a supervisor runs. ACTOR/SLOT, as status has it, is
+that slot alone, as with --slot.
+
+With --follow it goes on, as ` + "`events`, `inbox`" + ` and ` + "`status --watch`" + ` do: until it is
+interrupted or, on Linux, nobody reads it any more, as behind ` + "`| grep -m1`" + `.
 
 Logs are rotated by their size (log.max_size, log.keep). Where a program such as
 logrotate moves the files instead, have it run ` + "`sovereign logs --reopen`" + ` afterwards:
 what is written from then on goes to new files of the old names.`,
 		Example: `  sovereign logs resize
   sovereign logs resize -f --slot 2
+  sovereign logs web -f --lines 0 | grep -m1 listening
   sovereign logs resize --lines -1 --json | jq -r 'select(.stream == "stderr").text'
   sovereign logs --reopen`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if o.reopen {
 				return cobra.NoArgs(cmd, args)
 			}
-			return cobra.ExactArgs(1)(cmd, args)
+			return cobra.MatchAll(cobra.ExactArgs(1), namedActors)(cmd, args)
 		},
 		ValidArgsFunction: completeActor(s),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.reopen {
 				return o.reopenAll(cmd.Context(), streamsOf(cmd))
 			}
-			return o.run(cmd.Context(), streamsOf(cmd), args[0])
+			actor, err := o.takeSlot(args[0])
+			if err != nil {
+				return err
+			}
+			return o.run(cmd.Context(), streamsOf(cmd), actor)
 		},
 	}
 	cmd.Flags().IntVar(&o.slot, "slot", 0, "only of slot `N` (0: all)")
@@ -66,6 +77,23 @@ what is written from then on goes to new files of the old names.`,
 		cmd.MarkFlagsMutuallyExclusive("reopen", other)
 	}
 	return cmd
+}
+
+// takeSlot takes the slot out of ACTOR/SLOT, and returns the actor.
+func (o *logsOptions) takeSlot(name string) (actor string, err error) {
+	actor, number, found := strings.Cut(name, "/")
+	if !found {
+		return name, nil
+	}
+	slot, err := strconv.Atoi(number)
+	if err != nil || slot < 1 || actor == "" {
+		return "", usage(fmt.Sprintf("%q is no slot", cutTo(printable(name), 80)), "a slot is an actor and a number from 1, as in resize/2", "see `sovereign status` for the slots")
+	}
+	if o.slot != 0 && o.slot != slot {
+		return "", usage(fmt.Sprintf("%s and --slot %d exclude each other", printable(name), o.slot), "they contradict", "leave one of them out")
+	}
+	o.slot = slot
+	return actor, nil
 }
 
 func (o logsOptions) reopenAll(ctx context.Context, io streams) error {
@@ -89,8 +117,6 @@ func (o logsOptions) run(ctx context.Context, io streams, actor string) error {
 		return show(l)
 	}
 	if o.follow {
-		ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
-		defer stop()
 		status, err := o.mustKnow(ctx, actor, o.slot)
 		if err != nil {
 			return err
@@ -98,6 +124,7 @@ func (o logsOptions) run(ctx context.Context, io streams, actor string) error {
 		if status.Supervisor.State == protocol.SupervisorStopped {
 			fmt.Fprintf(io.err, "no supervisor runs on %s: this waits for what one will write, until Ctrl-C\n", printable(data))
 		}
+		defer endWithReader(io.out)()
 		return mayRead(dir, capture.Follow(ctx, dir, query, emit))
 	}
 	if err := capture.Last(dir, query, emit); err != nil || shown {
@@ -107,8 +134,21 @@ func (o logsOptions) run(ctx context.Context, io streams, actor string) error {
 	status, err := o.mustKnow(ctx, actor, o.slot)
 	if err == nil && o.slot > 0 && status.Supervisor.State == protocol.SupervisorStopped {
 		fmt.Fprintf(io.err, "nothing is kept of slot %d of %s; no supervisor runs that knows whether there is one\n", o.slot, printable(actor))
+	} else if err == nil && o.lines != 0 && !o.json {
+		fmt.Fprintln(io.err, silent(status, actor))
 	}
 	return err
+}
+
+// silent says that nothing is kept of what an actor's processes wrote.
+func silent(status protocol.Status, actor string) string {
+	text := printable(actor) + " has written nothing that is kept"
+	for _, a := range status.Actors {
+		if a.Actor == actor && a.Mode == string(config.Task) {
+			text += "; what a task writes to stdout is its message's result: see `sovereign inbox show ID`"
+		}
+	}
+	return text
 }
 
 // mayRead is err, with a category where the logs in dir are closed to this user.

@@ -25,6 +25,9 @@ type notifier struct {
 	mu     sync.Mutex
 	ready  bool   // mu guards it: it was told that all is up
 	status string // mu guards it: what it was told last
+
+	telling  sync.Mutex // held while a state is sent, so that none overtakes STOPPING
+	stopping bool       // telling guards it: it was told that this program ends
 }
 
 // takeNotifier takes what the service manager has said out of the environment, so
@@ -125,10 +128,22 @@ func extend(most time.Duration) string {
 }
 
 // tell sends states such as "READY=1". A path that begins with @ is a name in
-// Linux' abstract space, as package net has it too.
+// Linux' abstract space, as package net has it too. Once it was told that this program
+// ends, all that is told is that it lives, and for how long: a start that is over in that
+// moment takes nothing back.
 func (n *notifier) tell(states ...string) error {
 	if n.socket == "" {
 		return nil
+	}
+	n.telling.Lock()
+	defer n.telling.Unlock()
+	switch kind, _, _ := strings.Cut(states[0], "="); kind {
+	case "STOPPING":
+		n.stopping = true
+	case "READY", "RELOADING", "STATUS":
+		if n.stopping {
+			return nil
+		}
 	}
 	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: n.socket, Net: "unixgram"})
 	if err != nil {

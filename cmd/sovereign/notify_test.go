@@ -68,7 +68,7 @@ func TestNotifier_WatchdogFor(t *testing.T) {
 }
 
 // What is told, in order: a reload only between READY and the end, a status only when
-// it is news.
+// it is news, and after STOPPING no READY. Send it all the same, and this fails.
 func TestNotifier_States(t *testing.T) {
 	n, heard := manager(t)
 	check := func(err error) {
@@ -88,8 +88,12 @@ func TestNotifier_States(t *testing.T) {
 	check(err)
 	check(done())
 	check(n.Stopping(3 * time.Second))
+	check(done()) // what comes now takes nothing back
+	check(n.Ready("3 actors up"))
+	check(n.Status("3 actors up, at last"))
+	check(n.Watchdog())
 	want := []string{"EXTEND_TIMEOUT_USEC=60000000", "READY=1\nSTATUS=2 actors up", "STATUS=2 actors, 1 up; a failed",
-		"RELOADING=1", "READY=1", "STOPPING=1\nSTATUS=stopping\nEXTEND_TIMEOUT_USEC=3000000"}
+		"RELOADING=1", "READY=1", "STOPPING=1\nSTATUS=stopping\nEXTEND_TIMEOUT_USEC=3000000", "WATCHDOG=1"}
 	var got []string
 	for range want {
 		state, rest, _ := strings.Cut(heard(), "\nMONOTONIC_USEC=")

@@ -18,15 +18,16 @@ type operator struct {
 	*supervisor.Supervisor
 	reloads *reloader
 	*upgrader
-	config  string // path of actors.yaml
-	started time.Time
+	config  string    // path of actors.yaml
+	started time.Time // with its monotonic part: the wall clock may be set back behind it
 }
 
 var _ server.Supervisor = operator{}
 
 // Status is the supervisor's status on the wire.
 func (o operator) Status() protocol.Status {
-	out := protocol.Status{Supervisor: protocol.SupervisorStatus{StartedAt: o.started.UTC(), Config: o.config}}
+	out := protocol.Status{Supervisor: protocol.SupervisorStatus{StartedAt: o.started.UTC(), Config: o.config,
+		Uptime: lasted(time.Since(o.started), time.Second)}}
 	for _, a := range o.Supervisor.Status() {
 		actor := protocol.ActorStatus{Actor: a.Actor, Mode: string(a.Mode), State: a.State, Paused: a.Paused}
 		for _, s := range a.Slots {
@@ -41,9 +42,14 @@ func (o operator) Status() protocol.Status {
 	return out
 }
 
+// lasted is how long something has lasted, for people. Where the wall clock was set back
+// behind its beginning, and nothing else tells when that was, it is 0: a negative span of
+// time is none on the wire, and whoever asked could read nothing of the answer.
+func lasted(d, unit time.Duration) protocol.Duration { return protocol.Duration(max(0, d.Round(unit))) }
+
 func (o operator) slot(actor string, s supervisor.SlotStatus) protocol.SlotStatus {
 	out := protocol.SlotStatus{Slot: s.Slot, State: s.State, PID: s.PID, Process: s.Process,
-		Uptime: protocol.Duration(s.Uptime.Round(time.Millisecond)), Restarts: s.Restarts, Why: s.Why, Next: s.Next, LogLost: s.LogLost,
+		Uptime: lasted(s.Uptime, time.Millisecond), Restarts: s.Restarts, Why: s.Why, Next: s.Next, LogLost: s.LogLost,
 		Says: s.Says, Reloading: s.Reloading, Stopping: s.Stopping}
 	for _, ref := range s.Claims {
 		out.Claims = append(out.Claims, protocol.SlotClaim{ID: ref.ID.String(), Token: protocol.Token(ref.Token)})

@@ -24,3 +24,15 @@ func mayNot(doing string, err error) error {
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }
+
+// cannotRead is the refusal for an input, a file or -, that could not be read as doing
+// says: bad_request or, where this user may not, permission_denied.
+func cannotRead(doing string, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return mayNot(doing, err)
+	case errors.Is(err, fs.ErrNotExist):
+		return usage(doing, "it does not exist", "name a file that does, or - for the standard input")
+	}
+	return usage(doing, reason(err), "name a file that can be read, or - for the standard input")
+}

@@ -58,7 +58,13 @@ func (o recoverOptions) run(ctx context.Context, io streams) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	done, err := reconcile(ctx, db, at.data, slog.New(newTextLog(io.err, slog.LevelWarn, colourful(io.err))))
+	log := slog.New(newTextLog(io.err, slog.LevelWarn, colourful(io.err)))
+	box, err := mailbox.Open(ctx, db, leasesOf(db), mailbox.Options{Log: log})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, box.Close()) }()
+	done, err := reconcile(ctx, box, db.Epoch(), at.data, log)
 	if err != nil {
 		return err
 	}
@@ -87,13 +93,9 @@ type recoveredRef struct {
 	Token fence.Token `json:"token"`
 }
 
-// reconcile ends leftovers, then makes the pass of P5. The caller holds the lock.
-func reconcile(ctx context.Context, db *bolt.DB, data string, log *slog.Logger) (_ reconciliation, err error) {
-	box, err := mailbox.Open(ctx, db, leasesOf(db), mailbox.Options{Log: log})
-	if err != nil {
-		return reconciliation{}, err
-	}
-	defer func() { err = errors.Join(err, box.Close()) }()
+// reconcile ends leftovers, then makes the pass of P5 on box, whose store is in data and
+// at that epoch. The caller holds the lock.
+func reconcile(ctx context.Context, box *mailbox.Box, epoch uint64, data string, log *slog.Logger) (_ reconciliation, err error) {
 	if err := box.Load(ctx); err != nil {
 		return reconciliation{}, err
 	}
@@ -106,11 +108,11 @@ func reconcile(ctx context.Context, db *bolt.DB, data string, log *slog.Logger) 
 	if err != nil {
 		return reconciliation{}, err
 	}
-	parked, err := box.ParkRestored(ctx, db.Epoch())
+	parked, err := box.ParkRestored(ctx, epoch)
 	if err != nil {
 		return reconciliation{}, err
 	}
-	report, err := recovery.New(box, recovery.NewWorkspaces(data), log).ReconcileExcept(ctx, left.Alive())
+	report, err := recovery.New(box, recovery.NewWorkspaces(data), log).Reconcile(ctx, left.Alive())
 	if err != nil {
 		return reconciliation{}, err
 	}

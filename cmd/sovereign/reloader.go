@@ -54,7 +54,7 @@ func (r *reloader) Reload(ctx context.Context, dryRun bool) (protocol.Reload, er
 	}
 	changes, declared, err := r.reload(ctx, dryRun)
 	if err != nil {
-		if !dryRun {
+		if !dryRun && !refusal.Has(err, refusal.Unavailable) { // who starts, stops or is replaced judges no file
 			r.log.Error("reload refused; everything goes on as it was", "err", firstLine(err))
 			r.box.Note(mailbox.Event{Kind: protocol.EventReloadRefused, Text: firstLine(err)})
 		}
@@ -117,8 +117,8 @@ func (r *reloader) onHangup(ctx context.Context, signals *interruptions) error {
 	for {
 		select {
 		case <-signals.reload:
-			_, _ = r.Reload(ctx, false)
-			signals.reloaded()
+			_, err := r.Reload(ctx, false)
+			signals.reloaded(err)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

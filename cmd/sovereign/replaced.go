@@ -56,7 +56,7 @@ func (r *replacedStore) read(ctx context.Context, old *bolt.DB, since mailbox.ID
 	return err
 }
 
-func (r *replacedStore) print(w io.Writer, data string) error {
+func (r *replacedStore) print(w io.Writer) error {
 	var b strings.Builder
 	if r.Unreadable != "" {
 		fmt.Fprintf(&b, "replaced a store that cannot be read: %s\n", printable(r.Unreadable))
@@ -67,22 +67,11 @@ func (r *replacedStore) print(w io.Writer, data string) error {
 		}
 		fmt.Fprintf(&b, "\nsent after the backup, and not in it: %s\n", counted(r.Newer))
 	}
-	fmt.Fprintf(&b, "the replaced %s is kept until the next restore; to go back: sovereign restore --data %s %s\n",
-		bolt.DataFile, shellQuote(printable(data)), shellQuote(printable(r.Kept)))
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// messagesIn counts the messages of a store.
-func messagesIn(ctx context.Context, db *bolt.DB) (c protocol.Counts, err error) {
-	box, err := mailbox.Open(ctx, db, leasesOf(db), mailbox.Options{})
-	if err != nil {
-		return c, err
-	}
-	defer func() { err = errors.Join(err, box.Close()) }()
-	return allCounts(ctx, box)
-}
-
+// allCounts counts the messages of a store.
 func allCounts(ctx context.Context, box *mailbox.Box) (sum protocol.Counts, err error) {
 	all, err := box.AllCounts(ctx)
 	for _, c := range all {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sovereign-run/sovereign/mailbox"
 	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/store/bolt"
 )
@@ -84,28 +85,36 @@ func (s *shared) restore(ctx context.Context, std streams, name string) (err err
 	// From here on the store is the new one. What is still to be done is done at
 	// its next opening if a crash comes between.
 	log := slog.New(newTextLog(std.err, slog.LevelWarn, colourful(std.err)))
-	if out.reconciliation, err = reconcile(ctx, db, at.data, log); err != nil {
+	box, err := mailbox.Open(ctx, db, leasesOf(db), mailbox.Options{Log: log})
+	if err != nil {
 		return err
 	}
-	if out.Messages, err = messagesIn(ctx, db); err != nil {
+	defer func() { err = errors.Join(err, box.Close()) }()
+	if out.reconciliation, err = reconcile(ctx, box, out.Epoch, at.data, log); err != nil {
+		return err
+	}
+	if out.Messages, err = allCounts(ctx, box); err != nil {
 		return err
 	}
 	if s.json {
 		return writeJSON(std.out, out)
 	}
-	if err := out.print(std.out, at.data); err != nil {
-		return err
-	}
-	if out.reconciliation.empty() {
-		return nil
-	}
-	return out.reconciliation.print(std.out)
+	return out.print(std.out, at.data)
 }
 
+// print says what there is now, what it replaces, what was put in order, and last how to
+// go back.
 func (r restoredStore) print(w io.Writer, data string) error {
 	_, err := fmt.Fprintf(w, "restored %s from %s into %s: epoch %d, %s\n", size(r.Bytes), printable(r.File), printable(data), r.Epoch, counted(r.Messages))
 	if err == nil && r.Replaced != nil {
-		err = r.Replaced.print(w, data)
+		err = r.Replaced.print(w)
+	}
+	if err == nil && !r.reconciliation.empty() {
+		err = r.reconciliation.print(w)
+	}
+	if err == nil && r.Replaced != nil {
+		_, err = fmt.Fprintf(w, "the replaced %s is kept until the next restore; to go back: sovereign restore --data %s %s\n",
+			bolt.DataFile, shellQuote(printable(data)), shellQuote(printable(r.Replaced.Kept)))
 	}
 	return err
 }

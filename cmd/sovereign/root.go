@@ -71,7 +71,7 @@ category on stderr; 4 there is none (no message to claim, unknown id).`,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runRoot(cmd, args) },
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
-	root.PersistentFlags().StringVar(&s.data, "data", "", "folder of the `store` (default: SOVEREIGN_SOCKET's, SOVEREIGN_DATA, ./.sovereign)")
+	root.PersistentFlags().Var((*filled)(&s.data), "data", "folder of the `store` (default: SOVEREIGN_SOCKET's, SOVEREIGN_DATA, ./.sovereign)")
 	root.PersistentFlags().BoolVar(&s.json, "json", false, "print JSON, errors too")
 	root.Version = thisBuild().Version
 	root.SetVersionTemplate(thisBuild().String() + "\n")
@@ -95,8 +95,24 @@ category on stderr; 4 there is none (no message to claim, unknown id).`,
 	add(groupWorker, newClaim(&s), newRenew(&s), newComplete(&s), newFail(&s), newRelease(&s), newFence(&s))
 	add(groupStore, newRecover(&s), newLease(&s), newVerify(&s), newBackup(&s), newRestore(&s), newCompact(&s))
 	root.AddCommand(newCompletion(), newVersion(&s), newTakeoverCheck())
+	root.InitDefaultHelpCmd()
+	for _, c := range root.Commands() {
+		if c.Name() == "help" {
+			c.Args = knownTopic
+		}
+	}
+	fitHelp(root)
 	refuseInWords(root)
 	return root
+}
+
+// knownTopic refuses `help` of a word that is no command.
+func knownTopic(help *cobra.Command, args []string) error {
+	parent, rest, err := help.Root().Find(args)
+	if err == nil && len(rest) > 0 && parent.HasAvailableSubCommands() {
+		return unknownCommand(parent, rest[0])
+	}
+	return err
 }
 
 // runRoot answers a command line without a command that is known.

@@ -1,17 +1,21 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"os/signal"
 	"runtime"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sovereign-run/sovereign/config"
+	"github.com/sovereign-run/sovereign/interrupt"
 	"github.com/sovereign-run/sovereign/store/bolt"
 )
 
@@ -41,7 +45,9 @@ reload: one that NOTIFY_SOCKET was given to, or that has no terminal.
 What a supervisor that was killed left behind is ended and recovered before
 anything is started. With --drain it ends once no declared actor has a message
 that waits or runs: exit status 0, or 1 if any became DEAD or PARKED meanwhile or
-if what is left belongs to actors that nobody works for.`,
+if what is left belongs to actors that nobody works for. Where nothing runs for a
+while it logs what it waits for, and when that is due; stopped by a signal before
+that, with 0, it logs how many messages are left.`,
 		Example: `  sovereign run actors.yaml
   sovereign run actors.yaml --drain
   sovereign run /etc/jobs/actors.yaml --data /var/lib/jobs --log-format json`,
@@ -58,10 +64,12 @@ if what is left belongs to actors that nobody works for.`,
 
 func (o runOptions) run(ctx context.Context, io streams, path string) (err error) {
 	defer runtime.KeepAlive(headroom())
-	log, err := o.logger(io.err)
+	said, log, err := o.notices(io.err)
 	if err != nil {
 		return err
 	}
+	defer closeSoon(said.close)
+	io.err = said
 	from, err := sourceOf(path, o.data)
 	if err != nil {
 		return err
@@ -87,12 +95,33 @@ func (o runOptions) run(ctx context.Context, io streams, path string) (err error
 			return err
 		}
 	}
-	db, err := openAlone(ctx, file.Data, options)
-	if err != nil {
+	db, err := openUnlessStopped(ctx, file.Data, options)
+	if db == nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	return o.serve(ctx, io, file, from, db, log)
+	return o.serve(ctx, io, said, file, from, db, log)
+}
+
+// openUnlessStopped opens the store, which may wait for whoever has it. A SIGINT or SIGTERM
+// that comes meanwhile is a clean stop (P6) at once, before anything is started: then db is
+// nil, and err too. What is caught here and ends nothing yet is heeded by serve.
+func openUnlessStopped(ctx context.Context, data string, options bolt.Options) (db *bolt.DB, err error) {
+	if takeoverOf(ctx) != nil { // its signals are caught, and its store is another program's
+		return openAlone(ctx, data, options)
+	}
+	early = interruptionsOf(interrupt.Catch())
+	opening, opened := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer opened()
+	db, err = openAlone(opening, data, options)
+	if opening.Err() == nil || ctx.Err() != nil {
+		return db, err
+	}
+	if db != nil {
+		err = db.Close()
+		return nil, err
+	}
+	return nil, nil // whatever the opening said of its end
 }
 
 // loadFor reads the file, unless this program goes on where it was: as it was.
@@ -103,15 +132,29 @@ func loadFor(t *takeover, from source) (*config.File, error) {
 	return from.load()
 }
 
+// notices are what the supervisor says of itself on w, with its log.
+func (o runOptions) notices(w io.Writer) (*notices, *slog.Logger, error) {
+	colour := colourful(w)
+	n := newNotices(w, func(lines int64) []byte {
+		var b bytes.Buffer
+		if log, err := o.logger(&b, colour); err == nil {
+			log.Warn("lines of this log were lost, for nobody read them", "lines", lines)
+		}
+		return b.Bytes()
+	})
+	log, err := o.logger(n, colour)
+	return n, log, err
+}
+
 // logger is the log of the supervisor itself.
-func (o runOptions) logger(w io.Writer) (*slog.Logger, error) {
+func (o runOptions) logger(w io.Writer, colour bool) (*slog.Logger, error) {
 	level := slog.LevelInfo
 	if o.verbose {
 		level = slog.LevelDebug
 	}
 	switch o.logFormat {
 	case "text":
-		return slog.New(newTextLog(w, level, colourful(w))), nil
+		return slog.New(newTextLog(w, level, colour)), nil
 	case "json":
 		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level})), nil
 	default:

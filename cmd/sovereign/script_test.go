@@ -78,7 +78,7 @@ func setUp(env *testscript.Env) error {
 }
 
 // testLimit bounds every wait of a script: beyond it something is broken.
-const testLimit = 30 * time.Second
+const testLimit = 2 * time.Minute
 
 // waitReady waits until a supervisor that the script started says READY.
 func waitReady(ts *testscript.TestScript, neg bool, args []string) {

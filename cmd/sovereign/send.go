@@ -52,15 +52,21 @@ With --batch the messages are the lines of FILE, each a JSON object with the nam
 the flags: {"to": "resize", "body": "a.png", "subject": …, "from", "headers", "key",
 "key_ttl", "delay", "at", "priority", "group", "ttl"}; a body that is no text is
 {"base64": "…"}, and "to" is ACTOR unless given. All are sent at one moment or, where
-one is refused, none; at most 10,000 messages, which together make 8 MiB of lines.
+one is refused, none; at most 10,000 messages, which together make 8 MiB of lines. A
+FILE without a line sends nothing, which is no error.
 
 With --wait the result is printed once the message has ended; the exit status is 0
-for DONE, 1 for DEAD, PARKED, a message that is gone, or a timeout.`,
+for DONE, 1 for DEAD, PARKED, a message that is gone, or a timeout. With --batch --wait
+a line is printed for each message as it ends: its line in FILE, its id, its state, and
+the beginning of its result or why there is none, with tabs between them; with --json
+all of it. 0 says that all are DONE.`,
 		Example: `  sovereign send resize picture.png
   sovereign send resize --file job.json --subject nightly --key job-17
   tar c src | sovereign send build - --delay 10m --header kind=tar
   sovereign send hello world --wait --timeout 30s
-  jq -c '{body: .url, key: .id}' list.json | sovereign send fetch --batch -`,
+  jq -c '{body: .url, key: "\(.id)"}' list.json | sovereign send fetch --batch -
+  split -l 10000 --filter='sovereign send fetch --batch -' many-urls.jsonl
+  sovereign send fetch --batch urls.jsonl --wait --timeout 1h --json > ends.jsonl`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if o.batch != "" {
 				return cobra.MaximumNArgs(1)(cmd, args)
@@ -76,24 +82,24 @@ for DONE, 1 for DEAD, PARKED, a message that is gone, or a timeout.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&o.file, "file", "f", "", "read the body from this `file`")
+	f.VarP((*filename)(&o.file), "file", "f", "read the body from this `file`")
 	f.StringVarP(&o.subject, "subject", "s", "", "what it is about, for people")
 	f.StringVar(&o.from, "from", "", "the `sender` (a worker sends as its actor)")
 	f.Var(o.headers, "header", "a header, `key=value`; may be repeated")
-	f.StringVar(&o.key, "key", "", "idempotency `key`, per recipient")
+	f.Var((*filled)(&o.key), "key", "idempotency `key`, per recipient")
 	f.Var(&o.keyTTL, "key-ttl", "hold the key for so long (default: while the message exists)")
 	f.Var(&o.delay, "delay", "deliver it only after so long")
-	f.Var(&o.at, "at", "deliver it only at this time (RFC 3339, or local without a zone)")
-	f.IntVar(&o.priority, "priority", 0, "from -100 to 100, higher first")
-	f.StringVar(&o.group, "group", "", "its `group`: one message of a group is worked on at a time, in send order")
+	f.Var(&o.at, "at", "deliver it only at this time (RFC 3339, local without a zone, or 18:00: the next such time)")
+	f.IntVar(&o.priority, "priority", 0, "from -100 to 100, higher first (but after 64 before an older one, the oldest)")
+	f.Var((*filled)(&o.group), "group", "its `group`: one message of a group is worked on at a time, in send order")
 	f.Var(&o.ttl, "ttl", "not claimed for so long it is given up (DEAD, expired)")
 	f.BoolVarP(&o.wait, "wait", "w", false, "wait for its end and print the result")
 	f.Var(&o.timeout, "timeout", "with --wait: at most so long (default: for ever)")
 	f.BoolVar(&o.now, "now", false, "within a task: send at once instead of with the completion")
-	f.StringVar(&o.id, "id", "", "stage it with the claim of this message `ID`")
+	f.Var((*filled)(&o.id), "id", "stage it with the claim of this message `ID`")
 	f.Var(&o.token, "token", "the claim's token, with --id")
-	f.StringVar(&o.batch, "batch", "", "send the messages of this `file` of JSON lines (- is the standard input), all or none")
-	for _, other := range []string{"file", "subject", "from", "header", "key", "key-ttl", "delay", "at", "priority", "group", "ttl", "wait", "now", "id", "token"} {
+	f.Var((*filename)(&o.batch), "batch", "send the messages of this `file` of JSON lines (- is the standard input), all or none")
+	for _, other := range []string{"file", "subject", "from", "header", "key", "key-ttl", "delay", "at", "priority", "group", "ttl", "now", "id", "token"} {
 		exclude(cmd, "batch", other)
 	}
 	exclude(cmd, "delay", "at")
@@ -131,8 +137,13 @@ func (o sendOptions) run(ctx context.Context, io streams, args []string) error {
 	if !o.json && at.inherited.Process == "" {
 		idle = sync.OnceFunc(func() { fmt.Fprintln(io.err, noSupervisor) })
 	}
+	if o.at.next && !o.json {
+		fmt.Fprintf(io.err, "due %s, in %s\n", o.at.Format("Mon 2006-01-02 15:04:05 MST"), short(time.Until(o.at.Time)))
+	}
 	if o.wait {
-		defer sayOnInterrupt(io.err, sent.ID)()
+		defer onInterrupt(io.err, func() string {
+			return fmt.Sprintf("%s goes on: see `sovereign inbox show %s`, or `sovereign inbox cancel %s`", sent.ID, sent.ID, sent.ID)
+		})()
 		if sent.Recipient != "" && !o.json {
 			fmt.Fprintf(io.err, "%s waits: %s is %s\n", sent.ID, args[0], printable(sent.Recipient))
 		}
@@ -183,6 +194,8 @@ func (o sendOptions) claim(at place, getenv func(string) string) (*protocol.Clai
 	return &protocol.ClaimRef{ID: getenv("SOVEREIGN_MESSAGE_ID"), Token: own}, nil
 }
 
+var errTimeoutAlone = usage("--timeout needs --wait", "only waiting takes time", "add --wait, or leave --timeout out")
+
 // possible refuses at once what cannot work whatever the store says.
 func (o sendOptions) possible(at place, claim *protocol.ClaimRef, args []string) error {
 	switch {
@@ -190,7 +203,7 @@ func (o sendOptions) possible(at place, claim *protocol.ClaimRef, args []string)
 		return usage("cannot wait for a staged message", "it is sent only when this process completes its own message",
 			"send it with --now, or leave --wait out")
 	case o.timeout != 0 && !o.wait:
-		return usage("--timeout needs --wait", "only waiting takes time", "add --wait, or leave --timeout out")
+		return errTimeoutAlone
 	case o.from != "" && at.inherited.Process != "":
 		return usage("a worker sends as its actor", "--from was given within a worker's process", "leave --from out")
 	case len(args) == 2 && o.file != "":
@@ -238,6 +251,8 @@ func (o sendOptions) tell(io streams, to string, sent protocol.SendResult, claim
 		fmt.Fprintf(io.err, "staged until %s completes\n", claim.ID)
 	case sent.Recipient != "":
 		fmt.Fprintf(io.err, "it waits: %s is %s\n", to, printable(sent.Recipient))
+	case !o.at.IsZero() && o.at.Before(time.Now()):
+		fmt.Fprintln(io.err, "the time of --at is over: it is delivered at once")
 	}
 	return nil
 }
@@ -251,7 +266,7 @@ func content(stdin io.Reader, args []string, file string) ([]byte, error) {
 	case file != "":
 		f, err := os.Open(file)
 		if err != nil {
-			return nil, usage("read the body from "+file, reason(err), "")
+			return nil, cannotRead("read the body from "+file, err)
 		}
 		defer f.Close()
 		return readContent(f, file)
@@ -297,7 +312,7 @@ func readContent(r io.Reader, name string) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(r, maxContent+1))
 	switch {
 	case err != nil:
-		return nil, usage("read the body from "+name, reason(err), "")
+		return nil, cannotRead("read the body from "+name, err)
 	case len(b) > maxContent:
 		return nil, refusal.New(refusal.MessageTooLarge, "the body is too large", "it is larger than "+size(maxContent),
 			"keep the data in a file and send its path")
@@ -318,6 +333,7 @@ func (o sendOptions) await(ctx context.Context, io streams, at place, id string,
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(o.timeout))
 		defer cancel()
 	}
+	defer endWithReader(io.out)()
 	detail, err := awaitEnd(ctx, at, id, io.err, idle)
 	switch {
 	case refusal.Has(err, refusal.MessageMissing):
@@ -337,9 +353,9 @@ func (o sendOptions) await(ctx context.Context, io streams, at place, id string,
 	return nil
 }
 
-// sayOnInterrupt tells, where Ctrl-C ends the wait for a message, which one it is, since
-// that goes on. The signal then ends this process, as it would have.
-func sayOnInterrupt(w io.Writer, id string) (stop func()) {
+// onInterrupt tells, where Ctrl-C ends a wait, what goes on all the same. The signal then
+// ends this process, as it would have.
+func onInterrupt(w io.Writer, goesOn func() string) (stop func()) {
 	if signal.Ignored(os.Interrupt) {
 		return func() {}
 	}
@@ -349,7 +365,7 @@ func sayOnInterrupt(w io.Writer, id string) (stop func()) {
 		if _, ok := <-caught; !ok {
 			return
 		}
-		fmt.Fprintf(w, "\n%s goes on: see `sovereign inbox show %s`, or `sovereign inbox cancel %s`\n", id, id, id)
+		fmt.Fprintf(w, "\n%s\n", goesOn())
 		signal.Reset(os.Interrupt)
 		_ = unix.Kill(os.Getpid(), unix.SIGINT)
 	}()

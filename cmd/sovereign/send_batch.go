@@ -20,9 +20,15 @@ func (o sendOptions) runBatch(ctx context.Context, io streams, to string) error 
 	if locate(o.data, os.Getenv).inherited.Process != "" {
 		return usage("a worker sends no batches", "what it sends belongs to its claim, one by one", "send each, or complete with several: see `send` in docs/protocol.md")
 	}
+	if o.timeout != 0 && !o.wait {
+		return errTimeoutAlone
+	}
 	batch, err := o.readBatch(io, to)
 	if err != nil {
 		return err
+	}
+	if len(batch) == 0 {
+		return o.tellNothing(io)
 	}
 	conn, err := o.connect(ctx, toWrite)
 	if err != nil {
@@ -45,9 +51,36 @@ func (o sendOptions) runBatch(ctx context.Context, io streams, to string) error 
 	if err != nil {
 		return err
 	}
-	if o.json {
+	if o.json && !o.wait {
 		return writeJSON(io.out, sent)
 	}
+	if !o.json {
+		if err := o.tellBatch(io, batch, sent, running); err != nil {
+			return err
+		}
+	}
+	if o.wait {
+		return o.awaitBatch(ctx, io, batch, sent.Messages)
+	}
+	return nil
+}
+
+// tellNothing says that the batch holds no message, which is no error: what writes a batch
+// of what there is to do may find nothing.
+func (o sendOptions) tellNothing(io streams) error {
+	switch {
+	case !o.json:
+		_, err := fmt.Fprintln(io.err, "nothing to send: the batch is empty")
+		return err
+	case o.wait:
+		return nil // no message, no line
+	}
+	return writeJSON(io.out, protocol.SendBatchResult{Messages: []protocol.SendResult{}})
+}
+
+// tellBatch prints the ids, unless each is waited for, and what a person may want to know
+// beside them.
+func (o sendOptions) tellBatch(io streams, batch []protocol.BatchMessage, sent protocol.SendBatchResult, running bool) error {
 	duplicates, waits := 0, []string{}
 	for i, m := range sent.Messages {
 		if m.Recipient != "" {
@@ -55,6 +88,9 @@ func (o sendOptions) runBatch(ctx context.Context, io streams, to string) error 
 		}
 		if m.Duplicate {
 			duplicates++
+		}
+		if o.wait {
+			continue
 		}
 		if _, err := fmt.Fprintln(io.out, m.ID); err != nil {
 			return err
@@ -67,10 +103,26 @@ func (o sendOptions) runBatch(ctx context.Context, io streams, to string) error 
 	for _, who := range slices.Compact(waits) {
 		fmt.Fprintln(io.err, "some wait: "+who)
 	}
-	if !running {
+	if !running && !o.wait {
 		fmt.Fprintln(io.err, noSupervisor)
 	}
 	return nil
+}
+
+// inParts is the command that sends a batch of which so many messages, and no more, go
+// into one request.
+func (o sendOptions) inParts(to string, fit int) string {
+	if fit < mailbox.MaxBatch {
+		fit = max(1, fit/2) // by their size; others may be larger
+	}
+	send := "sovereign send"
+	if to != "" {
+		send += " " + to
+	}
+	if o.data != "" {
+		send += " --data " + shellQuote(o.data)
+	}
+	return fmt.Sprintf("`split -l %d --filter=%s %s`", fit, shellQuote(send+" --batch -"), shellQuote(o.batch))
 }
 
 func (o sendOptions) readBatch(io streams, to string) ([]protocol.BatchMessage, error) {
@@ -89,14 +141,14 @@ func (o sendOptions) readBatch(io streams, to string) ([]protocol.BatchMessage, 
 		if m.To == "" {
 			return usage(fmt.Sprintf("line %d: names no recipient", line), "no actor is given to the command either", `add "to", or name the actor: sovereign send ACTOR --batch FILE`)
 		}
-		n, err := encodedSize(m)
+		n, err := encodedSize(line, m)
 		if err != nil {
 			return err
 		}
 		if room -= n; room < 0 || len(batch) == mailbox.MaxBatch {
 			return usage(fmt.Sprintf("line %d: the batch is too large", line),
 				fmt.Sprintf("a batch has at most %d messages, which together make %s", mailbox.MaxBatch, size(protocol.MaxLine)),
-				"send it in parts, with keys, so that a part that is sent twice does no harm")
+				"send it in parts, with keys, so that a part that is sent twice does no harm: "+o.inParts(to, len(batch)))
 		}
 		batch = append(batch, m)
 		return nil
@@ -106,9 +158,6 @@ func (o sendOptions) readBatch(io streams, to string) ([]protocol.BatchMessage, 
 		said.Why = strings.TrimPrefix(said.Why+"; nothing was sent", "; ")
 		said.Next = "correct the line, and send the whole batch again: it is sent all at once or not at all"
 		return nil, said.Because(err)
-	}
-	if err == nil && len(batch) == 0 {
-		err = usage("the batch is empty", o.batch+" holds no message", "")
 	}
 	return batch, err
 }

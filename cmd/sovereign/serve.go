@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	oklog "github.com/oklog/run"
@@ -27,7 +26,7 @@ import (
 // serve builds every part of a supervisor once, in the order in which they depend
 // on each other, and runs them until the first is to stop. When it returns,
 // nothing runs any more. It returns nil after a signal or a shutdown.
-func (o runOptions) serve(ctx context.Context, io streams, file *config.File, from source, db *bolt.DB, log *slog.Logger) (err error) {
+func (o runOptions) serve(ctx context.Context, io streams, said *notices, file *config.File, from source, db *bolt.DB, log *slog.Logger) (err error) {
 	t := takeoverOf(ctx)
 	program, err := thisProgram() // before somebody replaces it
 	if err != nil {
@@ -146,7 +145,7 @@ func (o runOptions) serve(ctx context.Context, io streams, file *config.File, fr
 	reloads := &reloader{source: from, data: file.Data, sup: sup, box: box, log: log,
 		around: func() func() { return service.during(log) }}
 	ups := &upgrader{config: file.Path, data: file.Data, program: program, since: since, log: log, parts: handedParts{db: db, box: box, clock: clock, host: host,
-		sup: sup, sockets: []*server.Listener{controlSocket, workerSocket}, scraped: scraped, console: console, service: service, signals: signals, full: &toldFull}}
+		sup: sup, sockets: []*server.Listener{controlSocket, workerSocket}, scraped: scraped, console: console, said: said, service: service, signals: signals, full: &toldFull}}
 	people := operator{Supervisor: sup, reloads: reloads, upgrader: ups, config: file.Path, started: time.Now()}
 	control := server.NewControl(box, people, thisBuild().Version, file.Data).WithStorage(storage{DB: db})
 	wires.server = server.New(box, control, sup, log)
@@ -228,11 +227,14 @@ func (o runOptions) serve(ctx context.Context, io streams, file *config.File, fr
 	}, func(error) {})
 	if o.drain {
 		watching, stop := context.WithCancel(ctx)
-		g.Add(func() error { return untilDrained(watching, box, sup, since) }, func(error) { stop() })
+		g.Add(func() error { return untilDrained(watching, box, sup, since, log) }, func(error) { stop() })
 	}
 	err = all.Run()
 	if failure = unlessAsked(failure); failure != nil {
 		return failure
+	}
+	if o.drain && errors.Is(err, errStopped) {
+		tellUndrained(context.WithoutCancel(ctx), box, sup.Declared(), log)
 	}
 	return unlessAsked(err)
 }
@@ -261,17 +263,6 @@ func listen(data string, t *takeover) (control, worker *server.Listener, err err
 		return nil, nil, errors.Join(err, control.Close())
 	}
 	return control, worker, nil
-}
-
-// rawDescriptor is the number of a listener's descriptor.
-func rawDescriptor(l net.Listener) uintptr {
-	fd := ^uintptr(0)
-	if c, ok := l.(syscall.Conn); ok {
-		if raw, err := c.SyscallConn(); err == nil {
-			_ = raw.Control(func(n uintptr) { fd = n })
-		}
-	}
-	return fd
 }
 
 // lastEvent is where the journal ends before the run begins.

@@ -35,7 +35,9 @@ func TestServe_StopsWhenItCannotKnowItsLastWrite(t *testing.T) {
 	o := runOptions{shared: &shared{}, logFormat: "text"}
 	ended := make(chan error, 1)
 	log := slog.New(newTextLog(out, slog.LevelInfo, false))
-	go func() { ended <- o.serve(context.Background(), streams{out: out, err: &errs}, file, source{}, db, log) }()
+	go func() {
+		ended <- o.serve(context.Background(), streams{out: out, err: &errs}, newNotices(&errs, nil), file, source{}, db, log)
+	}()
 	out.await(t, "process started")
 	broken.Store(true)
 	s := shared{data: file.Data}

@@ -20,6 +20,8 @@ const (
 	lookAgain = 50 * time.Microsecond
 	// statusPace is the least time between two lines of status: it is for people.
 	statusPace = time.Second
+	// startOver is how long after all are up the memory of the start is given back.
+	startOver = time.Second
 )
 
 // tellService tells the service manager once that all actors are up, and from then
@@ -55,7 +57,9 @@ func tellService(ctx context.Context, service *notifier, box *mailbox.Box, sup *
 		case allUp(status, blocked(sup.Declared(), box.Actors(), status)):
 			warn(service.Ready(serviceStatus(status)))
 			ready = true
-			debug.FreeOSMemory() // what the start has left behind is not needed to sit idle
+			// What the start has left behind is not needed to sit idle. What was started
+			// has something to ask first.
+			defer time.AfterFunc(startOver, debug.FreeOSMemory).Stop()
 			if !service.listens() {
 				changed = nil // nobody wants to know more
 			}

@@ -9,6 +9,9 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+
+	"github.com/sovereign-run/sovereign/interrupt"
+	"github.com/sovereign-run/sovereign/refusal"
 )
 
 // errStopped says that a signal asked for the end: a clean one.
@@ -35,27 +38,21 @@ type interruptions struct {
 	kept      *os.File // mu guards; the other end of relay
 }
 
-// early are the signals of a program that was put in another one's place: it catches them
-// as soon as it begins, long before it can act on them. nil = it was not.
+// early are signals that are caught before anything can act on them: by a program that was
+// put in another one's place as soon as it begins, by a run while it opens its store. nil =
+// none are.
 var early *interruptions
 
-// catchEarly catches the signals, and does nothing about them yet.
-func catchEarly() *interruptions {
-	i := &interruptions{caught: make(chan os.Signal, 8), got: make(chan os.Signal, 8), broken: make(chan os.Signal, 1), reload: make(chan os.Signal, 1), released: make(chan struct{})}
-	stops := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) {
-		stops = append(stops, syscall.SIGHUP)
-	}
-	signal.Notify(i.caught, stops...)
-	signal.Notify(i.broken, syscall.SIGPIPE)
-	return i
+// interruptionsOf are signals that are caught; nothing is done about them yet.
+func interruptionsOf(c *interrupt.Caught) *interruptions {
+	return &interruptions{caught: c.Stops, broken: c.Broken, got: make(chan os.Signal, 8), reload: make(chan os.Signal, 1), released: make(chan struct{})}
 }
 
 // catchSignals catches the signals, those of early among them, and notes them.
 func catchSignals(service bool) *interruptions {
 	i := early
 	if i == nil {
-		i = catchEarly()
+		i = interruptionsOf(interrupt.Catch())
 	}
 	i.service = service
 	for len(i.caught) > 0 {
@@ -93,8 +90,13 @@ func (i *interruptions) heed(s os.Signal) {
 	}
 }
 
-// reloaded says that what was taken of reload has been carried out, or refused.
-func (i *interruptions) reloaded() {
+// reloaded says that what was taken of reload has been carried out, or refused with err.
+// Where the store is closed already, because another program takes this one's place, it has
+// not: that one will.
+func (i *interruptions) reloaded(err error) {
+	if refusal.Has(err, refusal.Unavailable) {
+		return
+	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.reloading = len(i.reload) > 0 // another one has come since
@@ -103,7 +105,8 @@ func (i *interruptions) reloaded() {
 // hand is the descriptor of a pipe that holds the signals that have come, a reload only
 // where it has not been carried out, and gets those that come from now on, for the program that takes this one's place: until that is
 // executed they would be lost with this one. One that comes while that begins, before
-// its init has run, ends it at once: Go's runtime does not leave these signals blocked.
+// package interrupt was initialized, ends it at once: Go's runtime does not leave these
+// signals blocked.
 // Then the children end with it, as by a SIGKILL, and the next start recovers.
 func (i *interruptions) hand() (fd uintptr, err error) {
 	i.mu.Lock()

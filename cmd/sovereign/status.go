@@ -33,7 +33,7 @@ supervisor runs, the store's disk is full, an actor is failed, or dead letters w
 		Example: `  sovereign status
   sovereign status resize --json
   sovereign status --check || mail -s "sovereign" ops@example.org < /dev/null`,
-		Args:              cobra.MaximumNArgs(1),
+		Args:              cobra.MatchAll(cobra.MaximumNArgs(1), namedActors),
 		ValidArgsFunction: completeActor(s),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.run(cmd.Context(), streamsOf(cmd), argOr(args, ""))
@@ -99,10 +99,10 @@ func unwell(status protocol.Status) []string {
 	}
 	for _, a := range status.Actors {
 		if a.State == protocol.SlotFailed {
-			reasons = append(reasons, strings.TrimSuffix(fmt.Sprintf("%s is failed: %s", a.Actor, printable(a.Why)), ": "))
+			reasons = append(reasons, strings.TrimSuffix(fmt.Sprintf("%s is failed: %s", a.Actor, inShort(a.Why)), ": "))
 		}
 		if a.Sick != "" {
-			reasons = append(reasons, a.Actor+" is sick: "+printable(a.Sick))
+			reasons = append(reasons, a.Actor+" is sick: "+inShort(a.Sick))
 		}
 		if a.Inbox.Dead > 0 {
 			reasons = append(reasons, fmt.Sprintf("%s has %s: sovereign inbox %s --state DEAD", a.Actor, plural(a.Inbox.Dead, "dead letter"), a.Actor))
@@ -111,15 +111,20 @@ func unwell(status protocol.Status) []string {
 	return reasons
 }
 
+// noteLines are the lines that the first one, or a note below the table, may take on a terminal.
+const noteLines = 4
+
 func printStatus(w io.Writer, status protocol.Status, width int) error {
-	if _, err := fmt.Fprintln(w, cutTo(headline(status.Supervisor), width)); err != nil {
-		return err
+	for _, line := range wrapped(headline(status.Supervisor), width, noteLines) {
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
 	}
 	if len(status.Actors) == 0 {
 		_, err := fmt.Fprintln(w, "no actors on record")
 		return err
 	}
-	t := table{columns: []column{{name: "ACTOR", gives: 5, least: 12}, {name: "STATE", gives: 4, least: 8},
+	t := table{columns: []column{{name: "ACTOR", gives: 5, least: 12}, {name: "STATE", gives: 4, least: 11},
 		{name: "PID", number: true, drops: 2}, {name: "UP", number: true, drops: 4}, {name: "RESTARTS", number: true, drops: 3},
 		{name: "LEASE", gives: 9, least: 6, drops: 1},
 		{name: "NEW", number: true}, {name: "CLAIMED", number: true}, {name: "DONE", number: true},
@@ -128,7 +133,7 @@ func printStatus(w io.Writer, status protocol.Status, width int) error {
 	for _, a := range status.Actors {
 		addActor(&t, a)
 		if a.Why != "" {
-			notes = append(notes, a.Actor+": "+printable(a.Why))
+			notes = append(notes, a.Actor+": "+inShort(a.Why))
 			for _, s := range a.Slots {
 				if s.Why == a.Why && s.Next != "" {
 					notes = append(notes, a.Actor+": next: "+printable(s.Next))
@@ -137,14 +142,14 @@ func printStatus(w io.Writer, status protocol.Status, width int) error {
 			}
 		}
 		if a.Sick != "" {
-			notes = append(notes, a.Actor+" is sick: "+printable(a.Sick))
+			notes = append(notes, a.Actor+" is sick: "+inShort(a.Sick))
 		}
 		for _, s := range a.Slots {
 			if says := said(s); says != "" {
 				notes = append(notes, fmt.Sprintf("%s says: %s", slotName(a, s), says))
 			}
 			if s.Why != "" && s.Why != a.Why {
-				notes = append(notes, fmt.Sprintf("%s/%d: %s", a.Actor, s.Slot, printable(s.Why)))
+				notes = append(notes, fmt.Sprintf("%s/%d: %s", a.Actor, s.Slot, inShort(s.Why)))
 				if s.Next != "" {
 					notes = append(notes, fmt.Sprintf("%s/%d: next: %s", a.Actor, s.Slot, printable(s.Next)))
 				}
@@ -161,8 +166,10 @@ func printStatus(w io.Writer, status protocol.Status, width int) error {
 		notes = append(notes, room(*status.Store))
 	}
 	for _, note := range notes {
-		if _, err := fmt.Fprintln(w, cutTo(note, width)); err != nil {
-			return err
+		for _, line := range wrapped(note, width, noteLines) {
+			if _, err := fmt.Fprintln(w, line); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

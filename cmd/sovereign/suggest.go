@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sovereign-run/sovereign/config"
 	"github.com/sovereign-run/sovereign/mailbox"
 	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/refusal"
@@ -43,7 +44,7 @@ func (s *shared) didYouMean(ctx context.Context, err error, name string) error {
 		known[i] = a.Actor
 	}
 	r := *refusal.Of(err)
-	best := closest(name, known)
+	best := config.Closest(name, known)
 	_, noID := mailbox.ParseID(name)
 	switch {
 	case slices.Contains(known, name):

@@ -18,7 +18,7 @@ import (
 // printable and this fails.
 func TestTable_NeverWrapsNorMovesTheCursor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		tab := inboxTable()
+		tab := inboxTable(true)
 		for range rapid.IntRange(0, 5).Draw(t, "rows") {
 			row := make([]string, len(tab.columns))
 			for i := range row {
@@ -130,6 +130,27 @@ func TestPrintable_IsUTF8AndKeepsText(t *testing.T) {
 	} {
 		if got := printable(in); got != want {
 			t.Errorf("printable(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+// TestInShort_KeepsTheLastWords: of the lines that a process wrote before its end a status
+// shows how it ended and the last one, which of a traceback is the error. Show the first
+// and this fails.
+func TestInShort_KeepsTheLastWords(t *testing.T) {
+	trace := "Traceback (most recent call last):\n  File \"w.py\", line 3, in <module>\n    raise ValueError(\"no: name\")\nValueError: no: name\n"
+	for reason, want := range map[string]string{
+		"the last process ended: exit status 1: " + trace:                                  "the last process ended: exit status 1: … ValueError: no: name",
+		"killed by SIGSEGV: a\n\nb":                                                        "killed by SIGSEGV: … b",
+		"killed by SIGKILL by the kernel for lack of memory (limits.memory is 4MiB): a\nb": "killed by SIGKILL by the kernel for lack of memory (limits.memory is 4MiB): … b",
+		"two\nlines":                        "two … lines",
+		"exit status 3: one: line\n":        "exit status 3: one: line",
+		"not ready within 30s":              "not ready within 30s",
+		"":                                  "",
+		"clears\x1b[2J\nthe screen \x1b[2J": "clears\\x1b[2J … the screen \\x1b[2J",
+	} {
+		if got := inShort(reason); got != want {
+			t.Errorf("%q: got %q, want %q", reason, got, want)
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sovereign-run/sovereign/config"
+	"github.com/sovereign-run/sovereign/interrupt"
 	"github.com/sovereign-run/sovereign/refusal"
 	"github.com/sovereign-run/sovereign/server"
 	"github.com/sovereign-run/sovereign/supervisor/process"
@@ -36,19 +37,19 @@ type takeover struct {
 // The thread that a program begins on is the one that has executed it, and to which the
 // children are bound. It is lent to whoever makes further ones.
 func init() {
-	if os.Getenv(handoffVariable) != "" {
+	if interrupt.Early != nil {
 		runtime.LockOSThread()
-		early = catchEarly()
+		early = interruptionsOf(interrupt.Early)
 	}
 }
 
 // takeoverGiven is what was passed on to this program; nil = nothing was.
 func takeoverGiven() *takeover {
-	text := os.Getenv(handoffVariable)
+	text := os.Getenv(interrupt.Handoff)
 	if text == "" {
 		return nil
 	}
-	_ = os.Unsetenv(handoffVariable)
+	_ = os.Unsetenv(interrupt.Handoff)
 	fd, err := strconv.Atoi(text)
 	t := &takeover{thread: process.NewThread()}
 	if err == nil {

@@ -7,6 +7,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/sovereign-run/sovereign/interrupt"
+	"github.com/sovereign-run/sovereign/refusal"
 )
 
 // breaks is a program that says it could take over, and then cannot: it writes a wrong file.
@@ -28,8 +31,8 @@ func breaks() {
 
 // A reload that a service is asked for is handed to the program that takes over until it
 // has been carried out, and not after; one that comes while an earlier one is carried out
-// is another one. Have hand leave out reloading, or reloaded clear it whatever has come,
-// and this fails.
+// is another one, and one that finds the store closed is still to be carried out. Have hand
+// leave out reloading, or reloaded clear it whatever has come or went wrong, and this fails.
 func TestSignals_HandOnTheReloadThatIsNotDone(t *testing.T) {
 	i := catchSignals(true)
 	defer i.stop()
@@ -66,11 +69,13 @@ func TestSignals_HandOnTheReloadThatIsNotDone(t *testing.T) {
 	is("once asked for", syscall.SIGHUP)
 	<-i.reload
 	is("while it is carried out", syscall.SIGHUP)
+	i.reloaded(refusal.New(refusal.Unavailable, "use the store", "it is closed", ""))
+	is("once the store is closed", syscall.SIGHUP)
 	i.heed(syscall.SIGHUP)
-	i.reloaded()
+	i.reloaded(nil)
 	is("with another one", syscall.SIGHUP)
 	<-i.reload
-	i.reloaded()
+	i.reloaded(nil)
 	is("once both are")
 }
 
@@ -115,7 +120,7 @@ func TestSignals_TakeTheReload(t *testing.T) {
 // giveBack hear nothing that serve has not, or hand only what has come since, and this fails.
 func TestTakeover_PassesBackWhatItHeardBeforeServing(t *testing.T) {
 	t.Setenv("NOTIFY_SOCKET", "@manager")
-	early = catchEarly()
+	early = interruptionsOf(interrupt.Catch())
 	t.Cleanup(func() { early = nil })
 	if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
 		t.Fatal(err)

@@ -15,8 +15,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A terminal is both ends of a pseudo-terminal. main is what a person sees.
-type terminal struct{ main, side *os.File }
+// A terminal is both ends of a pseudo-terminal. main is what a person sees; seen is what
+// was read of it and not waited for yet.
+type terminal struct {
+	main, side *os.File
+	seen       *bytes.Buffer
+}
 
 func openTerminal(t *testing.T) terminal {
 	t.Helper()
@@ -46,7 +50,7 @@ func openTerminal(t *testing.T) terminal {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { main.Close(); side.Close() })
-	return terminal{main, side}
+	return terminal{main, side, &bytes.Buffer{}}
 }
 
 // onTerminal starts sovereign as the foreground program of a terminal of its own,
@@ -71,25 +75,25 @@ func onTerminal(t *testing.T, dir string, tty terminal, ready string, args ...st
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	tty.side.Close()
-	readUntil(t, tty.main, ready)
+	readUntil(t, tty, ready)
 	return cmd
 }
 
-func readUntil(t *testing.T, r *os.File, want string) string {
+// readUntil returns what comes up to want, and leaves what comes after that.
+func readUntil(t *testing.T, tty terminal, want string) string {
 	t.Helper()
-	if err := r.SetReadDeadline(time.Now().Add(testLimit)); err != nil {
+	if err := tty.main.SetReadDeadline(time.Now().Add(testLimit)); err != nil {
 		t.Fatal(err)
 	}
-	var seen bytes.Buffer
 	b := make([]byte, 4096)
-	for !strings.Contains(seen.String(), want) {
-		n, err := r.Read(b)
-		seen.Write(b[:n])
+	for !strings.Contains(tty.seen.String(), want) {
+		n, err := tty.main.Read(b)
+		tty.seen.Write(b[:n])
 		if err != nil {
-			t.Fatalf("%v, before %q was seen:\n%s", err, want, seen.String())
+			t.Fatalf("%v, before %q was seen:\n%s", err, want, tty.seen.String())
 		}
 	}
-	return seen.String()
+	return string(tty.seen.Next(strings.Index(tty.seen.String(), want) + len(want)))
 }
 
 // counting writes a project whose one daemon notes each signal that reaches it, and
@@ -129,7 +133,7 @@ func TestTerminal_CtrlCReachesChildrenOnce(t *testing.T) {
 	if _, err := tty.main.WriteString("\x03"); err != nil {
 		t.Fatal(err)
 	}
-	readUntil(t, tty.main, "press Ctrl-C again")
+	readUntil(t, tty, "press Ctrl-C again")
 	go io.Copy(io.Discard, tty.main) // ends when the terminal does
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("run ended with %v, want 0", err)
@@ -240,6 +244,25 @@ func TestTerminal_IsNotMovedByChildren(t *testing.T) {
 	}
 }
 
+// A batch that is waited for shows on a terminal how many have ended, and Ctrl-C names
+// those that go on.
+func TestTerminal_BatchShowsHowManyEnded(t *testing.T) {
+	data := newStore(t)
+	dir, tty := t.TempDir(), openTerminal(t)
+	if err := os.WriteFile(filepath.Join(dir, "two"), []byte("{\"body\": \"a\"}\n{\"body\": \"b\"}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd := onTerminal(t, dir, tty, "ended: 0 of 2", "send", "job", "--batch", "two", "--wait", "--data", data)
+	readUntil(t, tty, "no supervisor runs: it waits")
+	if _, err := tty.main.Write([]byte{3}); err != nil {
+		t.Fatal(err)
+	}
+	readUntil(t, tty, "2 of 2 messages go on: see `sovereign inbox show m1 m2`")
+	if err := cmd.Wait(); err == nil {
+		t.Error("it ended as if all were done")
+	}
+}
+
 // A backup shows how far it is on a terminal and nowhere else: in a pipe there is the
 // one line that says what was done, and with --json the exact size.
 func TestTerminal_BackupShowsProgress(t *testing.T) {
@@ -252,7 +275,7 @@ func TestTerminal_BackupShowsProgress(t *testing.T) {
 	dir := t.TempDir()
 	tty := openTerminal(t)
 	cmd := onTerminal(t, dir, tty, "", "backup", "--data", data, "copy.db")
-	seen := readUntil(t, tty.main, "backed up ")
+	seen := readUntil(t, tty, "backed up ")
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}
@@ -270,5 +293,21 @@ func TestTerminal_BackupShowsProgress(t *testing.T) {
 	status, stdout, stderr := sovereign(t, "backup", "--data", data, "--force", "--json", name)
 	if want := fmt.Sprintf(`"bytes":%d`, info.Size()); status != 0 || stderr != "" || !strings.Contains(stdout, want) {
 		t.Errorf("status %d, %q, %q; want %s", status, stdout, stderr, want)
+	}
+}
+
+// TestTerminal_CancelSaysThatItWaits: to cancel a message that runs takes until its worker
+// has ended, and a person is told what is done about it. Take tellCancelled away and this fails.
+func TestTerminal_CancelSaysThatItWaits(t *testing.T) {
+	f := newFollowable(t)
+	f.supervised(t)
+	follower, out := f.begun(t, "CLAIMED", "inbox", "--follow")
+	_ = out.Close()
+	endedBy(t, follower, syscall.SIGPIPE)
+	tty := openTerminal(t)
+	cancel := onTerminal(t, f.dir, tty, "m1 runs: its task is killed", "inbox", "cancel", "m1")
+	readUntil(t, tty, "m1 is DEAD")
+	if err := cancel.Wait(); err != nil {
+		t.Error(err)
 	}
 }

@@ -82,6 +82,9 @@ func (t *textLog) WithGroup(name string) slog.Handler {
 
 func writeAttr(b *bytes.Buffer, group string, a slog.Attr) {
 	value := a.Value.Resolve()
+	if value.Kind() == slog.KindTime { // to the second, in local time, as everything here
+		value = slog.StringValue(value.Time().Local().Format("2006-01-02 15:04:05"))
+	}
 	if value.Kind() == slog.KindGroup {
 		for _, inner := range value.Group() {
 			writeAttr(b, group+a.Key+".", inner)

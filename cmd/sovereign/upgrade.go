@@ -36,7 +36,7 @@ It works on Linux.`,
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), streamsOf(cmd)) },
 	}
-	cmd.Flags().StringVar(&o.binary, "binary", "", "`path` of the program (default: the file that the supervisor was started from)")
+	cmd.Flags().Var((*filled)(&o.binary), "binary", "`path` of the program (default: the file that the supervisor was started from)")
 	return cmd
 }
 

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,7 +21,7 @@ const lives = "echo $$ >> pids; exec sleep 1000"
 func (f *fleetRun) everyPid() (pids []int) {
 	f.t.Helper()
 	text, err := os.ReadFile(filepath.Join(f.dir, "pids"))
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // none has come so far as to say it
 		f.t.Fatal(err)
 	}
 	for _, word := range strings.Fields(string(text)) {
@@ -32,9 +34,15 @@ func (f *fleetRun) everyPid() (pids []int) {
 	return pids
 }
 
-// running reports whether pid lives and is no zombie.
-func running(pid int) bool {
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+// running reports whether pid lives, is no zombie, and is a daemon of this fleet: its
+// number may be another's by now.
+func (f *fleetRun) running(pid int) bool {
+	process := "/proc/" + strconv.Itoa(pid)
+	folder, err := os.Readlink(process + "/cwd")
+	if err != nil || folder != f.dir {
+		return false
+	}
+	stat, err := os.ReadFile(process + "/stat")
 	return err == nil && !strings.Contains(string(stat), ") Z ")
 }
 
@@ -76,10 +84,10 @@ func TestUpgrade_StoppedAtAnyPoint(t *testing.T) {
 			t.Fatalf("stopped after %s: %v\n%s", after, err, f.said.String())
 		}
 		for _, pid := range f.everyPid() {
-			for limit := time.Now().Add(time.Minute); running(pid) && atOnce && time.Now().Before(limit); {
+			for limit := time.Now().Add(time.Minute); f.running(pid) && atOnce && time.Now().Before(limit); {
 				// its parent's death kills it, which is told to nobody
 			}
-			if running(pid) {
+			if f.running(pid) {
 				t.Errorf("stopped after %s: process %d is left\n%s", after, pid, f.said.String())
 			}
 		}
@@ -109,8 +117,8 @@ func TestUpgrade_KilledAtAnyPoint(t *testing.T) {
 			now[pid] = true
 		}
 		for _, pid := range f.everyPid() {
-			if running(pid) != now[pid] {
-				t.Errorf("killed after %s: process %d runs: %t, wanted: %t\n%s", after, pid, running(pid), now[pid], f.said.String())
+			if f.running(pid) != now[pid] {
+				t.Errorf("killed after %s: process %d runs: %t, wanted: %t\n%s", after, pid, f.running(pid), now[pid], f.said.String())
 			}
 		}
 		f.ask("verify")
@@ -245,5 +253,33 @@ func await(t *testing.T, path string) {
 		case <-limit:
 			t.Fatalf("there never was %s", path)
 		}
+	}
+}
+
+// An upgrade that is asked for just before a stop is refused because of that, and not for
+// the patience that has not run out. Ask only whether its own time is over, and this fails.
+func TestUpgrade_StopWhileItAsks(t *testing.T) {
+	f := runFleet(t, 1, "true", "exec sleep 1000", true)
+	f.begun()
+	asked := filepath.Join(f.dir, "asked")
+	if err := syscall.Mkfifo(asked, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	silent := filepath.Join(f.dir, "silent")
+	if err := os.WriteFile(silent, []byte("#!/bin/sh\necho asked >'"+asked+"'\nexec sleep 1000\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	upgrade := exec.Command(f.program, "upgrade", "--binary", silent)
+	upgrade.Dir = f.dir
+	if err := upgrade.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer upgrade.Wait()
+	if _, err := os.ReadFile(asked); err != nil { // it is being asked
+		t.Fatal(err)
+	}
+	f.stop()
+	if said := f.said.String(); strings.Contains(said, checkFor.String()) {
+		t.Errorf("a stop while another program is asked whether it could take over: %s", said)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sovereign-run/sovereign/descriptor"
 	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/mailbox"
 	"github.com/sovereign-run/sovereign/protocol"
@@ -70,6 +71,7 @@ type handedParts struct {
 	sockets []*server.Listener
 	scraped net.Listener // nil = metrics are not served
 	console console
+	said    *notices
 	service *notifier
 	signals *interruptions
 	full    *atomic.Bool // see tellFull
@@ -192,11 +194,11 @@ func (u *upgrader) room() error {
 }
 
 // ask has the program h.Next say whether it could take over, and returns its version.
-func (u *upgrader) ask(ctx context.Context, h *handoff) (version string, err error) {
+func (u *upgrader) ask(asked context.Context, h *handoff) (version string, err error) {
 	no := func(why string) error {
 		return refusal.New(refusal.Failed, h.Next+" cannot take over", why, "everything goes on as it was; name another program with --binary")
 	}
-	ctx, cancel := context.WithTimeout(ctx, checkFor)
+	ctx, cancel := context.WithTimeout(asked, checkFor)
 	defer cancel()
 	question, err := memoryFile("handoff")
 	if err != nil {
@@ -235,6 +237,8 @@ func (u *upgrader) ask(ctx context.Context, h *handoff) (version string, err err
 	last := text[bytes.LastIndexByte(text, '\n')+1:]
 	var r readiness
 	switch err := json.Unmarshal(last, &r); {
+	case asked.Err() != nil:
+		return "", refusal.New(refusal.Unavailable, "upgrade", "the supervisor is stopping, or whoever asked for it has gone", "").Later()
 	case ctx.Err() != nil:
 		return "", no("it has not said whether it could within " + checkFor.String())
 	case err != nil || r.Version == "":
@@ -278,16 +282,16 @@ func (u *upgrader) replace(h *handoff) error {
 		return err
 	}
 	var resume func()
-	if h.Supervisor, h.Host, resume, err = p.sup.HandOff(ctx); err != nil {
+	if h.Supervisor, h.Host, resume, err = p.sup.HandOver(ctx); err != nil {
 		p.answers.Resume(p.sockets...)
 		return err
 	}
 	h.Host.Children = h.Supervisor.Children()
 	for _, l := range p.sockets {
-		h.Sockets = append(h.Sockets, l.Held())
+		h.Sockets = append(h.Sockets, l.Handed())
 	}
 	if p.scraped != nil {
-		fd := rawDescriptor(p.scraped)
+		fd := descriptor.Of(p.scraped)
 		h.Metrics = &fd
 	}
 	h.Old, h.Since, h.Ready, h.Full = old.Fd(), u.since, p.service.isReady(), p.full.Load()
@@ -305,6 +309,7 @@ func (u *upgrader) replace(h *handoff) error {
 func (u *upgrader) leave(h *handoff, old, memory *os.File) {
 	p := u.parts
 	closeConsole(p.console)
+	closeSoon(p.said.close)
 	_ = p.box.Close()
 	h.Now = p.clock.Now()
 	lock, err := p.db.HandOver()
@@ -329,6 +334,7 @@ func (u *upgrader) leave(h *handoff, old, memory *os.File) {
 	runtime.KeepAlive(lock)
 	// The children end with this process, and the next start recovers.
 	u.log.Error("the store is closed, and neither program can be executed; the next start recovers", "err", err)
+	closeSoon(p.said.close)
 	os.Exit(exitFailed)
 }
 

@@ -3,12 +3,14 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/sovereign-run/sovereign/config"
 	"github.com/sovereign-run/sovereign/refusal"
 )
 
@@ -35,6 +37,19 @@ func wrongArgs(cmd *cobra.Command, given int, err error) error {
 	return usage("wrong arguments for "+cmd.CommandPath(), takes(err)+", and "+many(given)+" given", "usage: "+cmd.UseLine())
 }
 
+// namedActors refuses an ACTOR that is there and empty: where it may be left out, that would
+// be every actor.
+func namedActors(cmd *cobra.Command, args []string) error {
+	if !slices.Contains(args, "") {
+		return nil
+	}
+	next := "name one"
+	if strings.Contains(cmd.Use, "[ACTOR]") {
+		next += ", or leave it out for every actor"
+	}
+	return usage("ACTOR is empty", "it was given, as by a variable that is not set", next)
+}
+
 // takes says how many arguments a command takes, from what cobra says of it.
 func takes(err error) string {
 	var least, most int
@@ -48,6 +63,17 @@ func takes(err error) string {
 		}
 	}
 	return "it takes none"
+}
+
+// helpMeant is err; where it says that there is no actor help, it says how to get help with
+// cmd, which takes an actor there.
+func helpMeant(cmd *cobra.Command, args []string, err error) error {
+	if argOr(args, "") != "help" || !refusal.Has(err, refusal.UnknownActor) {
+		return err
+	}
+	r := *refusal.Of(err)
+	r.Next = "for help: " + cmd.CommandPath() + " --help"
+	return &r
 }
 
 func many(n int) string {
@@ -86,6 +112,9 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 		why := errors.Unwrap(wrong).Error()
 		if number, ok := errors.AsType[*strconv.NumError](err); ok {
 			why = "it is no number"
+			if wrong.GetFlag().Value.Type() == "bool" {
+				why = "it is there or not; write it without a value"
+			}
 			if errors.Is(number, strconv.ErrRange) {
 				why = "the number is too large"
 			}
@@ -117,39 +146,5 @@ func closestFlag(cmd *cobra.Command, word string) string {
 	}
 	cmd.Flags().VisitAll(look)
 	cmd.InheritedFlags().VisitAll(look)
-	return closest(strings.ToLower(word), known)
-}
-
-// closest is the first of those known of which word is most likely a slip: with at most
-// two slips, and fewer than it has letters. "" if there is none.
-func closest(word string, known []string) string {
-	best, bestSlips := "", 3
-	for _, name := range known {
-		if n := slips(word, name); n < bestSlips && n < len(name) {
-			best, bestSlips = name, n
-		}
-	}
-	return best
-}
-
-// slips is the number of letters that are too many, missing or different
-// between a and b (Levenshtein).
-func slips(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			changed := diagonal
-			if a[i] != b[j] {
-				changed++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(row[j+1]+1, row[j]+1, changed)
-		}
-	}
-	return row[len(b)]
+	return config.Closest(word, known)
 }

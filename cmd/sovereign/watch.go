@@ -29,6 +29,7 @@ func (o statusOptions) watchStatus(ctx context.Context, io streams, actor string
 		return err
 	}
 	defer events.Close()
+	defer endWithReader(io.out)()
 	ctx, cancel := context.WithCancelCause(ctx)
 	changed := make(chan struct{}, 1)
 	done := make(chan struct{})

@@ -19,26 +19,3 @@ func TestShellQuote_IsOneWord(t *testing.T) {
 		}
 	})
 }
-
-// TestSlips_IsADistance compares with the plain definition.
-func TestSlips_IsADistance(t *testing.T) {
-	var plain func(a, b string) int
-	plain = func(a, b string) int {
-		switch {
-		case a == "":
-			return len(b)
-		case b == "":
-			return len(a)
-		case a[0] == b[0]:
-			return plain(a[1:], b[1:])
-		}
-		return 1 + min(plain(a[1:], b), plain(a, b[1:]), plain(a[1:], b[1:]))
-	}
-	word := rapid.StringMatching(`[abc]{0,6}`)
-	rapid.Check(t, func(t *rapid.T) {
-		a, b := word.Draw(t, "a"), word.Draw(t, "b")
-		if got, want := slips(a, b), plain(a, b); got != want {
-			t.Fatalf("slips(%q, %q) = %d, want %d", a, b, got, want)
-		}
-	})
-}

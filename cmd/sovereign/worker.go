@@ -21,7 +21,7 @@ type workerOptions struct {
 }
 
 func (o *workerOptions) addFlags(f *pflag.FlagSet) {
-	f.StringVar(&o.process, "process", "", "process `identity` (default: SOVEREIGN_PROCESS; a flag can be seen by others of this machine)")
+	f.Var((*filled)(&o.process), "process", "process `identity` (default: SOVEREIGN_PROCESS; a flag can be seen by others of this machine)")
 	f.Var(&o.lease, "lease-token", "token of the slot's lease (default: SOVEREIGN_LEASE_TOKEN)")
 }
 
@@ -50,7 +50,7 @@ type claimOptions struct {
 
 func (o *claimOptions) addFlags(f *pflag.FlagSet) {
 	o.workerOptions.addFlags(f)
-	f.StringVar(&o.id, "id", "", "the message's `ID` (default: SOVEREIGN_MESSAGE_ID)")
+	f.Var((*filled)(&o.id), "id", "the message's `ID` (default: SOVEREIGN_MESSAGE_ID)")
 	f.Var(&o.token, "token", "the claim's token (default: SOVEREIGN_CLAIM_TOKEN)")
 }
 

@@ -47,5 +47,6 @@
 // times, and the log goes on.
 //
 // Reading back, [Last] and [Follow], works on the files alone, with or without a
-// supervisor.
+// supervisor. Where rotated files were removed from the middle a line of their own
+// says so, and the others are read.
 package capture

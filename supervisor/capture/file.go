@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"syscall"
 	"time"
 )
@@ -231,10 +230,10 @@ func (f *file) rotate() error {
 		}
 		return f.open()
 	}
+	f.writeIndex() // before the wait: who follows the log waits for it, and not for long
 	if f.settled != nil {
 		<-f.settled
 	}
-	f.writeIndex()
 	full, index := f.log, f.index
 	f.log, f.index = nil, nil
 	defer func() { f.settled = settle(full, index) }()
@@ -252,14 +251,6 @@ func (f *file) rotate() error {
 		}
 	}
 	return f.open()
-}
-
-// rotated is the name of the nth file before the current one, which is the 0th.
-func rotated(path string, n int) string {
-	if n == 0 {
-		return path
-	}
-	return path + "." + strconv.Itoa(n)
 }
 
 // reopen lets go of a file that somebody else moved.

@@ -1,12 +1,15 @@
 package capture
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 )
 
 // Runs that are written together are in the files as if each came alone: every byte once
@@ -84,4 +87,66 @@ func TestFile_RunsWrittenTogether(t *testing.T) {
 			t.Fatalf("kept %q of %q", kept, all)
 		}
 	}
+}
+
+// While a rotation waits for the disk, the index knows of all that is in the log: who
+// follows the log would show it without its stream and time before long. Write the index
+// after the wait in rotate and this fails.
+func TestFile_IndexIsThereWhileARotationWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &file{path: filepath.Join(t.TempDir(), "w.1.log"), maxSize: 100, keep: 1}
+		if err := f.open(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.append([]byte("line\n"), segment{size: 5, at: 1, stream: Stdout, process: "p"}); err != nil {
+			t.Fatal(err)
+		}
+		slow, rotated := make(chan struct{}), make(chan error, 1)
+		f.settled = slow
+		go func() { rotated <- f.rotate() }()
+		synctest.Wait()
+		if index, err := os.ReadFile(f.path + indexSuffix); err != nil || string(index) != "0 5 1 o p\n" {
+			t.Errorf("the index holds %q, %v", index, err)
+		}
+		close(slow)
+		if err := <-rotated; err != nil {
+			t.Error(err)
+		}
+		f.close()
+		<-f.settled
+	})
+}
+
+// A run that is written between the reader's look at the log and its look at the index
+// keeps its stream and time: the index is the newer one of both then. Take the size of
+// before for that of the log in advance, and this fails.
+func TestReader_IndexIsNewerThanItsLookAtTheLog(t *testing.T) {
+	t.Parallel()
+	log, err := os.OpenFile(filepath.Join(t.TempDir(), "w.1.log"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &reader{path: log.Name(), actor: "w", slot: 1, log: log, patient: true}
+	defer r.close()
+	r.index = bufio.NewReader(&lateIndex{log: log})
+	if line := r.head(); line == nil || string(line.Text) != "line" || line.Stream != Stdout || line.Process != "p" {
+		t.Errorf("%+v, %v", line, r.err)
+	}
+}
+
+// A lateIndex is an index of which a line is written, after its run, while it is read.
+type lateIndex struct {
+	log  *os.File
+	done bool
+}
+
+func (l *lateIndex) Read(b []byte) (int, error) {
+	if l.done {
+		return 0, io.EOF
+	}
+	l.done = true
+	if _, err := l.log.WriteString("line\n"); err != nil {
+		return 0, err
+	}
+	return copy(b, "0 5 1 o p\n"), nil
 }

@@ -9,8 +9,9 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// indexGrace is how long bytes wait for the index to say whose they are.
-const indexGrace = 250 * time.Millisecond
+// indexGrace is how long bytes wait for the index to say whose they are. It is a variable
+// for tests, which give a busy disk longer.
+var indexGrace = 250 * time.Millisecond
 
 // Follow is Last, and then every line as it is written, across rotation, until
 // ctx ends, which is no error. dir must exist. Lines of replicas come as they are

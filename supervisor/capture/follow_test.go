@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"testing"
 
 	"github.com/sovereign-run/sovereign/supervisor/capture"
@@ -55,8 +56,11 @@ func TestFollow_GoesAcrossRotation(t *testing.T) {
 	drain(t, l)
 	next, stop := follow(t, dir, 3)
 	defer stop()
-	cmd := start(t, l, `seq 1001 5000`)
+	var cmd *exec.Cmd
 	for want := 998; want <= 5000; want++ {
+		if want == 1001 { // the last lines are those of now: it follows
+			cmd = start(t, l, `seq 1001 5000`)
+		}
 		line := next()
 		if string(line.Text) != fmt.Sprint(want) || line.Stream != capture.Stdout || line.Process != "proc_1234" {
 			t.Fatalf("line %q of %q, want %d", line.Text, line.Stream, want)

@@ -95,9 +95,11 @@ func (r *Result) Pause() Collected {
 func (r *Result) Resume() { r.pipe.resume() }
 
 // TakeResult goes on with a Result that the program before this one has passed on.
-func TakeResult(limit int, spill string, c Collected) *Result {
-	r := &Result{limit: limit, spill: spill, data: c.Data, size: c.Size, path: c.Path}
-	if c.Err != "" {
+func TakeResult(limit int, spill string, bound Bound, c Collected) *Result {
+	r := &Result{limit: limit, spill: spill, bound: bound, data: c.Data, size: c.Size, path: c.Path}
+	if bound.Max > 0 && c.Size > bound.Max {
+		r.exceed()
+	} else if c.Err != "" {
 		r.err = errors.New(c.Err)
 	} else if c.Path != "" && !c.Ended {
 		r.file, r.err = os.OpenFile(c.Path, os.O_WRONLY|os.O_APPEND, 0o600)

@@ -32,7 +32,7 @@ func Open(dir, actor string, slot int, o Options, console Console) (*Log, error)
 	if o.MaxSize <= 0 {
 		o.MaxSize = defaultMaxSize
 	}
-	l := &Log{actor: actor, slot: slot, console: console, pipes: map[*pipe]stream{}}
+	l := &Log{actor: actor, slot: slot, console: console, patience: holdBack, pipes: map[*pipe]stream{}}
 	if o.File {
 		os.MkdirAll(dir, 0o700) // tried again before each new file
 		l.queue = newQueue(&file{path: Path(dir, actor, slot), maxSize: o.MaxSize, keep: o.Keep, files: o.Files})
@@ -47,10 +47,11 @@ func Path(dir, actor string, slot int) string {
 
 // A Log keeps the output of one slot's processes, one after the other.
 type Log struct {
-	actor   string
-	slot    int
-	console Console
-	queue   *queue // nil = no file
+	actor    string
+	slot     int
+	console  Console
+	queue    *queue        // nil = no file
+	patience time.Duration // of splitters
 
 	mu    sync.Mutex
 	pipes map[*pipe]stream // mu guards; those that are read
@@ -77,7 +78,7 @@ func (l *Log) Pipe(name, proc string, tee ...io.Writer) (childEnd *os.File, done
 
 // read reads the pipe that open makes.
 func (l *Log) read(name, proc string, tee []io.Writer, open func(sink func([]byte), end func()) (*pipe, error)) (done <-chan struct{}, err error) {
-	split := &splitter{out: func(run []byte, partial bool) {
+	split := &splitter{patience: l.patience, out: func(run []byte, partial bool) {
 		now := time.Now()
 		l.show(Line{Actor: l.actor, Slot: l.slot, Time: now, Stream: name, Process: proc}, run, partial)
 		if l.queue != nil {
@@ -146,7 +147,7 @@ func (l *Log) Drain(ctx context.Context) error {
 }
 
 // Reopen closes the file, so that the next output makes a new one: for an
-// external logrotate that has moved it.
+// external logrotate that has moved it. It does not wait for that; Drain does.
 func (l *Log) Reopen() {
 	if l.queue != nil {
 		l.queue.reopen()

@@ -64,7 +64,7 @@ func pipe(t *testing.T, l *capture.Log, stream string) *os.File {
 
 func drain(t *testing.T, l *capture.Log) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	if err := l.Drain(ctx); err != nil {
 		t.Fatal(err)
@@ -113,11 +113,7 @@ func TestDrain_TakesAllAndDoesNotWaitForGrandchildren(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, dir, all, nil)
 	sh(t, l, `sleep 1000 & seq 20000; printf bye`)
-	began := time.Now()
 	drain(t, l)
-	if d := time.Since(began); d > 5*time.Second {
-		t.Errorf("Drain took %v", d)
-	}
 	var want strings.Builder
 	for i := 1; i <= 20000; i++ {
 		fmt.Fprintln(&want, i)
@@ -144,6 +140,7 @@ func TestLog_KeepsAnEndlessLine(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	l := open(t, dir, capture.Options{File: true, MaxSize: 64 << 20}, nil)
+	l.Patient(time.Hour)
 	sh(t, l, `head -c 10485760 /dev/zero | tr '\0' x; echo; echo after`)
 	drain(t, l)
 	if got, want := read(t, dir), strings.Repeat("x", 10<<20)+"\nafter\n"; got != want {
@@ -184,6 +181,7 @@ func TestLog_KeepsStreamsApart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	l := open(t, dir, all, nil)
+	l.Patient(time.Hour)
 	sh(t, l, `i=0; while [ $i -lt 300 ]; do printf out; printf err >&2; echo put; echo or >&2; i=$((i+1)); done`)
 	drain(t, l)
 	count := map[string]int{}
@@ -280,7 +278,9 @@ func TestLog_RemovedIsMadeAnew(t *testing.T) {
 	}
 }
 
-// G9: after an external rotation and Reopen a new file is written.
+// G9: after an external rotation and Reopen the file that was moved is let go of, so that
+// its space is free once it is removed, and a new one is written. Have reopen in queue leave
+// startLocked out, and this fails.
 func TestReopen_MakesANewFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -302,6 +302,13 @@ func TestReopen_MakesANewFile(t *testing.T) {
 	}
 	if lines := last(t, dir, 10); len(lines) != 1 || lines[0].Stream != capture.Stdout {
 		t.Errorf("%+v", lines)
+	}
+	l.Reopen()
+	if err := l.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if open := openFiles(t, dir); open > 0 {
+		t.Errorf("%d files are open of a log that has nothing to write since", open)
 	}
 }
 
@@ -366,6 +373,7 @@ func TestConsole_SeesLines(t *testing.T) {
 	t.Parallel()
 	c := &recorder{}
 	l := open(t, t.TempDir(), all, c)
+	l.Patient(time.Hour)
 	sh(t, l, `printf 'a\nb'; printf 'c\n'; head -c 70000 /dev/zero | tr '\0' x; echo end; printf last`)
 	drain(t, l)
 	got := c.all()
@@ -456,7 +464,7 @@ func TestResult_SpillsBeyondItsLimit(t *testing.T) {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			t.Parallel()
 			spill := filepath.Join(t.TempDir(), "runs", "result")
-			r := capture.NewResult(1000, spill)
+			r := capture.NewResult(1000, spill, capture.Bound{})
 			w, _, err := r.Pipe()
 			if err != nil {
 				t.Fatal(err)
@@ -490,10 +498,53 @@ func TestResult_SpillsBeyondItsLimit(t *testing.T) {
 	}
 }
 
+// A result of exactly its bound is one; with one byte more it is none: nothing of it stays
+// on the disk, and that is told once. So it is where another program goes on with one that
+// is too large already.
+func TestResult_HasABound(t *testing.T) {
+	for size, over := range map[int]bool{0: false, 200_000: false, 200_001: true, 900_000: true} {
+		spill := filepath.Join(t.TempDir(), "result")
+		told := make(chan struct{}, 2)
+		r := capture.NewResult(1000, spill, capture.Bound{Max: 200_000, Over: func() { told <- struct{}{} }})
+		w, done, err := r.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Write(bytes.Repeat([]byte("z"), size))
+		w.Close()
+		<-done
+		if r.Over() != over {
+			t.Errorf("%d: over %v", size, r.Over())
+		}
+		_, path, n, err := r.Bytes()
+		if err != nil || n != int64(size) || (path != "") != (size > 1000 && !over) {
+			t.Errorf("%d: %d bytes, %q, %v", size, n, path, err)
+		}
+		if !over {
+			continue
+		}
+		<-told
+		if _, err := os.Stat(spill); !errors.Is(err, os.ErrNotExist) || len(told) > 0 {
+			t.Errorf("%d: the file is there (%v), or it was told again", size, err)
+		}
+	}
+	spill := filepath.Join(t.TempDir(), "result")
+	if err := os.WriteFile(spill, make([]byte, 2000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	told := make(chan struct{})
+	r := capture.TakeResult(1000, spill, capture.Bound{Max: 1999, Over: func() { close(told) }},
+		capture.Collected{Ended: true, Size: 2000, Path: spill})
+	<-told
+	if _, err := os.Stat(spill); !r.Over() || !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("taken over: over %v, %v", r.Over(), err)
+	}
+}
+
 // A result whose file cannot be written says so, and the task is not held up.
 func TestResult_TellsAFullDisk(t *testing.T) {
 	t.Parallel()
-	r := capture.NewResult(10, "/dev/full/x")
+	r := capture.NewResult(10, "/dev/full/x", capture.Bound{})
 	w, done, err := r.Pipe()
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/sovereign-run/sovereign/descriptor"
 )
 
 // readSize is how much is taken from a pipe at once: what a pipe holds by
@@ -149,16 +151,7 @@ func (p *pipe) ended() bool {
 }
 
 // descriptor is the number of the end that is read.
-func (p *pipe) descriptor() uintptr { return descriptor(p.r) }
-
-// descriptor is f's number. f.Fd would have effects on f.
-func descriptor(f *os.File) uintptr {
-	fd := ^uintptr(0)
-	if conn, err := f.SyscallConn(); err == nil {
-		conn.Control(func(n uintptr) { fd = n })
-	}
-	return fd
-}
+func (p *pipe) descriptor() uintptr { return descriptor.Of(p.r) }
 
 // wait waits for the reader's end, or ctx's, whose error it then returns.
 func (p *pipe) wait(ctx context.Context) error {

@@ -26,7 +26,8 @@ type segment struct {
 // A queue lies between the pipes of one slot and its file. The goroutine that
 // writes exists only while there is something to write.
 type queue struct {
-	file *file // owned by the writing goroutine, or by whoever set writing
+	file  *file         // owned by the writing goroutine, or by whoever set writing
+	block time.Duration // MaxBlock, but for tests
 
 	mu       sync.Mutex
 	data     []byte        // mu guards
@@ -51,12 +52,12 @@ type limits struct {
 }
 
 func newQueue(f *file) *queue {
-	q := &queue{file: f, room: make(chan struct{})}
+	q := &queue{file: f, block: MaxBlock, room: make(chan struct{})}
 	f.restAgain = q.restAgain
 	return q
 }
 
-// add queues a run. With no room it waits up to MaxBlock, and then drops runs at
+// add queues a run. With no room it waits up to block, and then drops runs at
 // once until the disk takes something again.
 func (q *queue) add(run []byte, s segment) {
 	q.mu.Lock()
@@ -103,7 +104,7 @@ func (q *queue) waitRoom(n int) bool {
 			return false
 		}
 		if timeout == nil {
-			timeout = time.After(MaxBlock)
+			timeout = time.After(q.block)
 		}
 		room := q.room
 		q.mu.Unlock()
@@ -130,6 +131,12 @@ func (q *queue) write() {
 		if len(q.data) == 0 && q.closed && q.file.taken {
 			q.mu.Unlock()
 			q.file.close()
+			continue
+		}
+		if len(q.data) == 0 && q.fresh {
+			q.fresh = false
+			q.mu.Unlock()
+			q.file.reopen()
 			continue
 		}
 		if len(q.data) == 0 && (q.again || !rested) {
@@ -202,10 +209,12 @@ func (q *queue) wait(ctx context.Context) error {
 	}
 }
 
+// reopen has the file let go of, also while there is nothing to write.
 func (q *queue) reopen() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.fresh = true
+	q.startLocked()
 }
 
 func (q *queue) limit(maxSize int64, keep int) {

@@ -86,14 +86,14 @@ func firstError(readers []*reader) error {
 // openReaders makes a reader for each slot, placed so that it has at least the
 // wanted number of lines before it, where there are so many.
 func openReaders(dir string, q Query) ([]*reader, error) {
-	slots, err := slotsOf(dir, q)
+	slots, oldest, err := slotsOf(dir, q)
 	if err != nil {
 		return nil, err
 	}
 	var readers []*reader
 	for _, slot := range slots {
 		r := &reader{path: Path(dir, q.Actor, slot), actor: q.Actor, slot: slot}
-		if err := r.place(q.Lines); err != nil {
+		if err := r.place(q.Lines, oldest[slot]); err != nil {
 			closeReaders(readers)
 			return nil, err
 		}
@@ -108,23 +108,30 @@ func closeReaders(readers []*reader) {
 	}
 }
 
-// slotsOf are the slots of the query with a log file, in order.
-func slotsOf(dir string, q Query) ([]int, error) {
+// slotsOf are the slots of the query with a log file, in order, and the number of the
+// oldest file of each.
+func slotsOf(dir string, q Query) (slots []int, oldest map[int]int, err error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var slots []int
+	oldest = map[int]int{}
 	for _, e := range entries {
-		if slot, ok := slotOf(e.Name(), q.Actor); ok && (q.Slot == 0 || q.Slot == slot) {
+		current, number := unrotated(e.Name())
+		slot, ok := slotOf(current, q.Actor)
+		if !ok || q.Slot != 0 && q.Slot != slot {
+			continue
+		}
+		if number == 0 {
 			slots = append(slots, slot)
 		}
+		oldest[slot] = max(oldest[slot], number)
 	}
 	slices.Sort(slots)
-	return slots, nil
+	return slots, oldest, nil
 }
 
 // slotOf reads the slot from "ACTOR.SLOT.log".

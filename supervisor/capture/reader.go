@@ -29,6 +29,7 @@ type reader struct {
 	patient bool          // wait for the index to cover the end of log
 	waiting time.Time     // since when; zero = nothing waits
 	last    time.Time     // of the last line
+	note    string        // is the next line; "" = there is none
 	line    Line
 	err     error
 }
@@ -40,16 +41,13 @@ type span struct {
 	open bool    // its last line may go on behind it
 }
 
-// place opens the file in which the last n lines begin, a little before them;
-// n < 0: the oldest.
-func (r *reader) place(n int) error {
-	for k := 0; ; k++ {
+// place opens the file in which the last n lines begin, a little before them, of those
+// up to the oldest; n < 0: the oldest.
+func (r *reader) place(n, oldest int) error {
+	for k := 0; k <= oldest+1; k++ { // one may have been rotated since oldest was looked for
 		files, err := r.openAt(k)
 		if errors.Is(err, fs.ErrNotExist) {
-			if k == 0 {
-				continue // moved away, or being rotated
-			}
-			return nil
+			continue // moved away, or being rotated
 		}
 		if err != nil {
 			return err
@@ -68,6 +66,7 @@ func (r *reader) place(n int) error {
 			}
 		}
 	}
+	return nil
 }
 
 // A pair is a log file and its index, nil = not there (yet).
@@ -168,6 +167,11 @@ func (r *reader) close() {
 // none now, or r.err is set.
 func (r *reader) head() *Line {
 	for r.err == nil {
+		if r.note != "" {
+			r.line = Line{Actor: r.actor, Slot: r.slot, Time: r.last, Text: []byte(r.note)}
+			r.note = ""
+			return &r.line
+		}
 		if r.off < r.span.end {
 			if r.read() {
 				return &r.line
@@ -265,6 +269,13 @@ func (r *reader) advance() bool {
 			break
 		}
 		end := run.offset + run.length
+		if end > size { // perhaps of bytes that were written since we looked
+			if info, err = r.log.Stat(); err != nil {
+				r.err = err
+				return false
+			}
+			size = info.Size()
+		}
 		if end <= r.off || end > size {
 			continue // read already, or of bytes that are no more
 		}
@@ -346,51 +357,4 @@ func (r *reader) openFirst() bool {
 	}
 	r.use(p, 0)
 	return true
-}
-
-// openNewer goes on to the file after this one, if it was rotated. Which one
-// that is may change while we look: then we look again.
-func (r *reader) openNewer(this os.FileInfo) bool {
-	for {
-		at, oldest := r.whereIs(this)
-		if at == 0 {
-			return false
-		}
-		newer := at - 1
-		if at < 0 {
-			newer = oldest // ours is deleted; so are perhaps some after it
-		}
-		if newer < 0 {
-			return false // moved away, and nothing new yet
-		}
-		p, err := r.openAt(newer)
-		if err != nil {
-			return false // the next event brings us back
-		}
-		if again, _ := r.whereIs(this); again != at {
-			p.close()
-			continue
-		}
-		r.use(p, 0)
-		return true
-	}
-}
-
-// whereIs returns which rotated file this is, -1 = none, and the oldest there
-// is, -1 = none.
-func (r *reader) whereIs(this os.FileInfo) (at, oldest int) {
-	at, oldest = -1, -1
-	for k := 0; ; k++ {
-		info, err := os.Stat(rotated(r.path, k))
-		if err != nil {
-			if k > 0 {
-				return at, oldest
-			}
-			continue
-		}
-		oldest = k
-		if os.SameFile(info, this) {
-			return k, k
-		}
-	}
 }

@@ -12,10 +12,12 @@ import (
 // A Result collects the stdout of a task: up to limit bytes in memory, all of it
 // in the file spill, mode 0600, as soon as there is more. The file is made only
 // then. A slow disk slows the task; one that fails makes the file incomplete,
-// which Bytes tells, and the task goes on.
+// which Bytes tells, and the task goes on. More than its bound is no result: the file is
+// removed, and nothing more is kept.
 type Result struct {
 	limit int
 	spill string
+	bound Bound
 
 	pipe *pipe // set by Pipe
 
@@ -25,10 +27,19 @@ type Result struct {
 	file *os.File // mu guards; nil = nothing spilled, or the reader has ended
 	path string   // mu guards; spill once there is such a file
 	err  error    // mu guards; of the file; nothing is written after it
+	over bool     // mu guards; the bound is exceeded
+}
+
+// A Bound is how much a Result may be. The zero value is no bound.
+type Bound struct {
+	Max  int64  // bytes; 0 = no bound
+	Over func() // called once, on a goroutine of its own, when there is more
 }
 
 // NewResult makes one. limit is in bytes.
-func NewResult(limit int, spill string) *Result { return &Result{limit: limit, spill: spill} }
+func NewResult(limit int, spill string, bound Bound) *Result {
+	return &Result{limit: limit, spill: spill, bound: bound}
+}
 
 // Pipe makes the pipe, as Log.Pipe does. A Result has one.
 func (r *Result) Pipe() (childEnd *os.File, done <-chan struct{}, err error) {
@@ -50,6 +61,10 @@ func (r *Result) take(b []byte) {
 	if room := r.limit - len(r.data); room > 0 {
 		r.data = append(r.data, b[:min(room, len(b))]...)
 	}
+	if r.bound.Max > 0 && r.size > r.bound.Max {
+		r.exceed()
+		return
+	}
 	if r.size <= int64(r.limit) || r.err != nil {
 		return
 	}
@@ -62,6 +77,31 @@ func (r *Result) take(b []byte) {
 		}
 	}
 	_, r.err = r.file.Write(b)
+}
+
+// exceed takes note that there is more than may be, and gives the room on the disk back.
+func (r *Result) exceed() {
+	if r.over {
+		return
+	}
+	r.over = true
+	if r.file != nil {
+		_ = r.file.Close() // nobody is to read it
+		r.file = nil
+	}
+	if r.path != "" && os.Remove(r.path) == nil {
+		r.path = ""
+	}
+	if r.bound.Over != nil {
+		go r.bound.Over()
+	}
+}
+
+// Over reports whether more was written than may be. Call it after Drain.
+func (r *Result) Over() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.over
 }
 
 // open makes the file. before, the size until now, is at most limit, so all of

@@ -19,7 +19,8 @@ const (
 // to out, in order. A run that does not is partial: its line was too long, or was
 // not ended in time.
 type splitter struct {
-	out func(run []byte, partial bool)
+	out      func(run []byte, partial bool)
+	patience time.Duration // holdBack, but for tests
 
 	mu    sync.Mutex
 	part  []byte      // mu guards; the begin of a line, without newline, at most maxPart
@@ -34,7 +35,7 @@ func (s *splitter) write(b []byte) {
 		if len(s.part) == 0 {
 			s.out(b[:last+1], false)
 		} else {
-			s.hold(b[:last+1])
+			s.keep(b[:last+1])
 			s.flushLocked(false)
 		}
 		b = b[last+1:]
@@ -44,21 +45,21 @@ func (s *splitter) write(b []byte) {
 	}
 	for len(s.part)+len(b) >= maxPart {
 		n := maxPart - len(s.part)
-		s.hold(b[:n])
+		s.keep(b[:n])
 		s.flushLocked(true)
 		if b = b[n:]; len(b) == 0 {
 			return
 		}
 	}
-	s.hold(b)
+	s.keep(b)
 	if s.timer == nil {
-		s.timer = time.AfterFunc(holdBack, func() { s.flush(true) })
+		s.timer = time.AfterFunc(s.patience, func() { s.flush(true) })
 	} else {
-		s.timer.Reset(holdBack)
+		s.timer.Reset(s.patience)
 	}
 }
 
-func (s *splitter) hold(b []byte) {
+func (s *splitter) keep(b []byte) {
 	if s.part == nil {
 		s.part = lent.get()
 	}

@@ -44,7 +44,8 @@ func end(ctx context.Context, list func() ([]stat, error), wait func([]stat) err
 				found++
 				sendExactly(st, unix.SIGSTOP)
 			}
-			if err := ctx.Err(); err != nil {
+			if err := ctx.Err(); err != nil { // what is stopped does not stay so
+				killAll(present)
 				return found, present, err
 			}
 			if present, err = look(); err != nil {
@@ -54,14 +55,7 @@ func end(ctx context.Context, list func() ([]stat, error), wait func([]stat) err
 		if len(present) == 0 {
 			return found, nil, nil
 		}
-		var dying, denied []stat
-		for _, st := range present {
-			if err := sendExactly(st, unix.SIGKILL); errors.Is(err, unix.EPERM) {
-				denied = append(denied, st)
-			} else {
-				dying = append(dying, st)
-			}
-		}
+		dying, denied := killAll(present)
 		if len(dying) == 0 {
 			return found, denied, &StuckError{PIDs: pidsOf(denied), Cause: unix.EPERM}
 		}
@@ -69,6 +63,18 @@ func end(ctx context.Context, list func() ([]stat, error), wait func([]stat) err
 			return found, present, err
 		}
 	}
+}
+
+// killAll kills ps. Of those denied it may not.
+func killAll(ps []stat) (dying, denied []stat) {
+	for _, st := range ps {
+		if err := sendExactly(st, unix.SIGKILL); errors.Is(err, unix.EPERM) {
+			denied = append(denied, st)
+		} else {
+			dying = append(dying, st)
+		}
+	}
+	return dying, denied
 }
 
 // withKnown adds those of known that live and are not in ps: one that is exiting

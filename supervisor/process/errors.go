@@ -11,9 +11,10 @@ import (
 // may pass by themselves (see Temporary), the others need somebody to repair
 // the command.
 type StartError struct {
-	Errno  syscall.Errno // 0 where no system call failed (an empty command, a closed Host)
-	Path   string        // what could not be executed or entered
-	Reason string        // a sentence for people, e.g. "/x/run.sh: its interpreter /usr/bin/pyton does not exist"
+	Errno   syscall.Errno // 0 where no system call failed (an empty command, a closed Host)
+	Path    string        // what could not be executed or entered
+	Reason  string        // a sentence for people, e.g. "/x/run.sh: its interpreter /usr/bin/pyton does not exist"
+	Folders string        // the PATH in which the command was looked for in vain; "" = in none
 }
 
 // Error is "spawn failed: ENOENT: /x/y: no such file".

@@ -12,6 +12,10 @@ type Exit struct {
 	Signal syscall.Signal // the signal that ended it, 0 = none
 	Core   bool           // a core was dumped
 	At     time.Time      // when the supervisor saw it
+
+	// Starved says that the kernel killed it, or a process of its tree, for lack of
+	// memory. It is known only where limits are enabled.
+	Starved bool
 }
 
 // Success reports whether the child ended by itself with status 0.

@@ -26,13 +26,13 @@ const KillBound = 10 * time.Second
 // The current directory of children without a Dir is the program's at this
 // moment: a later os.Chdir does not reach the spawner thread. A nil log discards.
 func NewHost(log *slog.Logger) (*Host, error) {
-	h, _, err := newHost(log, nil, Handoff{})
+	h, _, err := newHost(log, nil, Handed{})
 	return h, err
 }
 
-// A Handoff is what the next image of this very process has to know of a Host, see
+// Handed is what the next image of this very process has to know of a Host, see
 // Exec.
-type Handoff struct {
+type Handed struct {
 	Children []Inherited       `json:"children"`
 	Cgroup   *InheritedCgroups `json:"cgroup,omitempty"` // nil = there is none
 	Files    *FileLimit        `json:"files,omitempty"`  // of children; nil = that of the program
@@ -66,7 +66,7 @@ type InheritedCgroups struct {
 // any more has exited with status -1. main is the thread that the program began on:
 // it is the one that has executed it, to which the children's parent-death signal is
 // bound, and so it makes all further ones.
-func Inherit(log *slog.Logger, main *Thread, h Handoff) (*Host, []*Process, error) {
+func Inherit(log *slog.Logger, main *Thread, h Handed) (*Host, []*Process, error) {
 	return newHost(log, main, h)
 }
 
@@ -75,10 +75,6 @@ func Inherit(log *slog.Logger, main *Thread, h Handoff) (*Host, []*Process, erro
 // child may already have ended when Start returns. May be called by any number
 // of goroutines; children are made one after the other.
 func (h *Host) Start(ctx context.Context, s Spec) (*Process, error) { return h.start(ctx, s) }
-
-// Cgroups reports whether trees are kept in cgroups, and so whether nothing can
-// escape KillTree.
-func (h *Host) Cgroups() bool { return h.cgroups() }
 
 // EnableLimits makes Spec.Memory and Spec.Pids usable: it enables those two
 // controllers for the Host's cgroup, moving the supervisor to a leaf of its own
@@ -116,10 +112,17 @@ func (h *Host) EndMarked(ctx context.Context, match func(mark string) bool) (fou
 	return h.endMarked(ctx, match)
 }
 
+// Tended are those marks for which match is true that are borne by a process which
+// another supervisor, a living one, looks after: it listens on the socket that the process
+// was given (SOVEREIGN_SOCKET), and the process descends from it. By mark, the supervisor's
+// PID. Of a store that is a copy of another one's they are no leftovers. Empty on systems
+// other than Linux, where no leftover is ended either.
+func (h *Host) Tended(match func(mark string) bool) (map[string]int, error) { return h.tended(match) }
+
 // Pause stops reaping, so that what ends from now on is left for the next image of
 // this program, and returns what that has to know besides the children, each of
 // which Inherited describes. Call it when no Start is under way.
-func (h *Host) Pause() Handoff { return h.pause() }
+func (h *Host) Pause() Handed { return h.pause() }
 
 // Resume ends Pause.
 func (h *Host) Resume() { h.resume() }
@@ -182,9 +185,6 @@ func (p *Process) Stop(sig syscall.Signal) error { return p.signal(sig, true) }
 // [KillBound], and ctx's error when that ended first. May be
 // repeated; a tree that is gone is no error.
 func (p *Process) KillTree(ctx context.Context) error { return p.killTree(ctx) }
-
-// TreeGone reports whether nothing of the tree is left.
-func (p *Process) TreeGone() bool { return p.treeGone() }
 
 // Owns reports whether pid is a process of the tree now. known is false where no
 // process of that number lives: then nobody can tell any more whose it was.

@@ -57,7 +57,7 @@ type Process struct {
 	gone bool // host.mu guards; nothing of the tree is left
 }
 
-func newHost(log *slog.Logger, main *Thread, from Handoff) (_ *Host, _ []*Process, err error) {
+func newHost(log *slog.Logger, main *Thread, from Handed) (_ *Host, _ []*Process, err error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
@@ -153,11 +153,11 @@ func (h *Host) inherit(children []Inherited) []*Process {
 	return taken
 }
 
-func (h *Host) pause() Handoff {
+func (h *Host) pause() Handed {
 	h.mu.Lock()
 	h.paused = true
 	h.mu.Unlock()
-	off := Handoff{Files: h.given.Load()}
+	off := Handed{Files: h.given.Load()}
 	if h.groups != nil {
 		off.Cgroup = h.groups.handOff()
 	}
@@ -178,8 +178,6 @@ func (p *Process) inherited() Inherited {
 	}
 	return in
 }
-
-func (h *Host) cgroups() bool { return h.groups != nil }
 
 func (h *Host) enableLimits() error {
 	if h.groups == nil {

@@ -50,7 +50,7 @@ const groupCheck = 50 * time.Millisecond
 
 var errOnlyLinux = errors.New("only on Linux")
 
-func newHost(log *slog.Logger, main *Thread, _ Handoff) (*Host, []*Process, error) {
+func newHost(log *slog.Logger, main *Thread, _ Handed) (*Host, []*Process, error) {
 	if main != nil {
 		return nil, nil, fmt.Errorf("take over children: %w", errOnlyLinux)
 	}
@@ -166,11 +166,12 @@ func (h *Host) start(ctx context.Context, s Spec) (*Process, error) {
 	return p, nil
 }
 
-func (h *Host) cgroups() bool       { return false }
 func (h *Host) enableLimits() error { return fmt.Errorf("limits of memory and pids: %w", errOnlyLinux) }
 
 // endLeftover kills nothing: a number proves nothing here.
 func (h *Host) endLeftover(context.Context, Identity, string, string) (int, error) { return 0, nil }
+
+func (h *Host) tended(func(string) bool) (map[string]int, error) { return nil, nil }
 
 func (h *Host) endMarked(context.Context, func(string) bool) (int, error) { return 0, nil }
 
@@ -182,7 +183,7 @@ func execHere(path string, _, _ []string, _ []uintptr) error {
 	return fmt.Errorf("execute %s: %w", path, errOnlyLinux)
 }
 
-func (h *Host) pause() Handoff          { return Handoff{} }
+func (h *Host) pause() Handed           { return Handed{} }
 func (h *Host) resume()                 {}
 func (p *Process) inherited() Inherited { return Inherited{ID: p.id} }
 

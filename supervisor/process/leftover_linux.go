@@ -27,14 +27,17 @@ func (h *Host) endLeftover(ctx context.Context, id Identity, mark, cgroup string
 	}
 	spared := ancestors()
 	found, err := endBound(ctx, func() ([]stat, error) {
+		// As a rule the kernel has ended it together with the supervisor. Then there is
+		// nobody to look for descendants of.
+		if there, err := h.there(id); err != nil || mark == "" && !there && (l == nil || l.empty()) {
+			return nil, err
+		}
 		all, err := snapshot()
 		if err != nil {
 			return nil, err
 		}
 		var seeds []int
-		// The number counts only in the namespace it was recorded in. After a
-		// wrong start time it is a stranger's.
-		if st, ok := all[id.PID]; ok && id.Known() && h.self.with(st) == id {
+		if st, ok := all[id.PID]; ok && h.is(st, id) {
 			seeds = append(seeds, id.PID)
 		}
 		if l != nil {
@@ -65,6 +68,23 @@ func (h *Host) endLeftover(ctx context.Context, id Identity, mark, cgroup string
 		return found, &StuckError{PIDs: l.pids()}
 	}
 	return found, nil
+}
+
+// is reports whether the process of st is the one that id was recorded of. The number
+// counts only in the namespace it was recorded in. After a wrong start time it is a
+// stranger's.
+func (h *Host) is(st stat, id Identity) bool {
+	return id.Known() && h.self.with(st) == id
+}
+
+// there reports whether the process that id was recorded of lives, or waits to be
+// reaped.
+func (h *Host) there(id Identity) (bool, error) {
+	st, err := readStat(id.PID)
+	if err != nil && unseen(err) {
+		return false, nil
+	}
+	return err == nil && h.is(st, id), err
 }
 
 func (h *Host) endMarked(ctx context.Context, match func(mark string) bool) (int, error) {
@@ -103,7 +123,7 @@ func marksIn(all map[int]stat, match func(string) bool) (map[int]string, error) 
 		if !st.alive() {
 			continue
 		}
-		mark, ok, err := markOf(pid)
+		mark, ok, err := markOf(st)
 		if err != nil {
 			return nil, fmt.Errorf("read the environment of a process: %w", err)
 		}

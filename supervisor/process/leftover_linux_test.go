@@ -2,6 +2,7 @@ package process_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,7 +27,7 @@ type record struct {
 	Cgroup string
 }
 
-// waitDead waits until a process is dead, by pidfd, or fails after a while.
+// waitDead waits until a process is dead, by pidfd, or fails after limit.
 func waitDead(t *testing.T, pid int) {
 	t.Helper()
 	fd, err := unix.PidfdOpen(pid, 0)
@@ -35,7 +36,7 @@ func waitDead(t *testing.T, pid int) {
 	}
 	defer unix.Close(fd)
 	for {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 10_000)
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(limit.Milliseconds()))
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
@@ -234,6 +235,35 @@ func init() {
 	}
 }
 
+// P4.5: where the time to end a leftover is up after one look, what was stopped to be
+// killed is killed all the same. Return from end before killAll and this fails: it stays
+// stopped, for as long as nobody tries again.
+func TestEndMarked_WhoseTimeIsUp(t *testing.T) {
+	t.Parallel()
+	mark := fmt.Sprintf("proc_late%d", os.Getpid())
+	sleep := exec.Command("sleep", "1000")
+	sleep.Env = append(os.Environ(), "SOVEREIGN_PROCESS="+mark)
+	if err := sleep.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer sleep.Wait()
+	defer sleep.Process.Kill()
+	run(t, "late-sweeper", mark)
+	waitDead(t, sleep.Process.Pid)
+}
+
+func init() {
+	roles["late-sweeper"] = func(s *supervisor) {
+		s.host()
+		up, cancel := context.WithCancel(s.ctx)
+		cancel()
+		if found, err := s.EndMarked(up, func(m string) bool { return m == s.args[0] }); found != 1 || !errors.Is(err, context.Canceled) {
+			s.fail("found %d, %v", found, err)
+		}
+		s.check(s.Close())
+	}
+}
+
 // Exec passes the children on, and so does the program that it has executed, twice:
 // they live, keep their numbers, and their exits are seen by the last program with the
 // right status, and one that was reaped before is not mistaken for somebody else. Have
@@ -245,7 +275,7 @@ func TestExec_PassesChildrenOn(t *testing.T) {
 }
 
 type passed struct {
-	process.Handoff
+	process.Handed
 	Turn     int     // how often it has been executed
 	Cgroup   string  // "" = the children have none
 	Gate     uintptr // what the children read from
@@ -275,7 +305,7 @@ func (s *supervisor) passOn(state passed, ps []*process.Process) {
 		ps = append(ps, p)
 	}
 	ps = append(ps, start(state.Turn, fmt.Sprintf("read x; setsid sleep 1000 & exit %d", 40+state.Turn)))
-	state.Handoff = s.Pause()
+	state.Handed = s.Pause()
 	for _, p := range ps {
 		state.Children = append(state.Children, p.Inherited())
 	}
@@ -304,7 +334,7 @@ func init() {
 	roles["executed"] = func(s *supervisor) {
 		var state passed
 		s.check(json.Unmarshal([]byte(s.args[0]), &state))
-		h, ps, err := process.Inherit(slog.New(slog.NewTextHandler(os.Stderr, nil)), s.main, state.Handoff)
+		h, ps, err := process.Inherit(slog.New(slog.NewTextHandler(os.Stderr, nil)), s.main, state.Handed)
 		s.check(err)
 		s.Host = h
 		if got := ps[0].Exit(); got.Code != 42 || !ps[0].TreeGone() {

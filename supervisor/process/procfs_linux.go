@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,7 +18,14 @@ type stat struct {
 	state                    byte // 'Z' = zombie, 'X' = dead
 	start                    uint64
 	vsize                    uint64
+	flags                    uint64
+	environ                  span // of the addresses of its environment; zero where it may not be read, or during an exec
 }
+
+// A span is a range of addresses.
+type span struct{ from, to uint64 }
+
+func (s span) size() uint64 { return s.to - s.from }
 
 // alive reports whether the process can still do anything.
 func (s stat) alive() bool { return s.state != 'Z' && s.state != 'X' }
@@ -25,6 +33,21 @@ func (s stat) alive() bool { return s.state != 'Z' && s.state != 'X' }
 // exiting reports whether the process has given up its memory, and with it its
 // environment, but not yet its descriptors, its locks and its children.
 func (s stat) exiting() bool { return s.alive() && s.vsize == 0 }
+
+// kernel reports whether it is a thread of the kernel, which has no environment.
+func (s stat) kernel() bool { return s.flags&pfKthread != 0 }
+
+const pfKthread = 0x00200000 // PF_KTHREAD of <linux/sched.h>; an exec clears it
+
+// executing reports whether the process is in the middle of an exec, when it has
+// memory, but its environment is not in place yet and reads as empty.
+func (s stat) executing() bool { return s.vsize != 0 && s.environ.to == 0 }
+
+// wholeIn reports whether env, read after s, is all of an environment, and so was
+// in place when it was read.
+func (s stat) wholeIn(env []byte) bool {
+	return s.environ.to != 0 && s.environ.size() == uint64(len(env))
+}
 
 func readStat(pid int) (stat, error) {
 	path := "/proc/" + strconv.Itoa(pid) + "/stat"
@@ -60,11 +83,19 @@ func parseStat(b []byte) (s stat, err error) {
 			return stat{}, err
 		}
 	}
-	if s.start, err = strconv.ParseUint(string(f[19]), 10, 64); err != nil {
-		return stat{}, err
+	numbers := []struct {
+		at int
+		to *uint64
+	}{{6, &s.flags}, {19, &s.start}, {20, &s.vsize}, {47, &s.environ.from}, {48, &s.environ.to}}
+	for _, field := range numbers {
+		if field.at >= len(f) {
+			break // a kernel that does not tell where environments are
+		}
+		if *field.to, err = strconv.ParseUint(string(f[field.at]), 10, 64); err != nil {
+			return stat{}, err
+		}
 	}
-	s.vsize, err = strconv.ParseUint(string(f[20]), 10, 64)
-	return s, err
+	return s, nil
 }
 
 // readSmall reads a file of /proc with three system calls and one allocation.
@@ -101,57 +132,99 @@ func (s selfIdent) with(st stat) Identity {
 	return Identity{BootID: s.boot, PID: st.pid, StartTime: st.start, PIDNamespace: s.namespace}
 }
 
-// markOf is the value of SOVEREIGN_PROCESS in the environment that pid was
-// executed with; ok is false where there is none or it cannot be read (another
-// user's process).
+// markOf is the value of SOVEREIGN_PROCESS, or else SOVEREIGN_PROBE, in the environment that the process of st,
+// as it was read just now, was executed with; ok is false where there is none or it
+// cannot be read (another user's process).
 //
 // In an exec the environment reads as empty, or cut short, for a moment, and a
-// process that forks and executes all the time is often there: that there is
-// none counts only when it was seen again and again outside an exec. An error
+// process that forks and executes all the time is often there: that there is none
+// counts where all of the environment was read, or else only when it was seen again
+// and again outside an exec, or when the exec has lasted for half a second: on a busy
+// machine a process may have to wait for the processor in the middle of it. An error
 // says that it may have one.
-func markOf(pid int) (mark string, ok bool, err error) {
-	for settled, looks := 0, 0; settled < 3 && looks < 200; looks++ {
-		during := executing(pid)
-		env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+func markOf(st stat) (mark string, ok bool, err error) {
+	return variableOf(st, MarkVariable, ProbeVariable)
+}
+
+// variableOf is markOf for the first variable of those names that is there.
+func variableOf(st stat, names ...string) (value string, ok bool, err error) {
+	if st.kernel() {
+		return "", false, nil
+	}
+	for settled, looks := 0, 0; settled < 3 && looks < 600; looks++ {
+		if looks > 0 {
+			if st.vsize != 0 {
+				time.Sleep(lookAgain(looks)) // the kernel tells nobody when an exec is done
+			}
+			st, err = readStat(st.pid)
+		}
+		var env []byte
+		if err == nil {
+			env, err = readEnviron(st)
+		}
 		if err != nil && !unseen(err) {
 			return "", false, err
 		}
 		if err != nil {
 			return "", false, nil
 		}
-		if mark, ok = markIn(env); ok {
-			return mark, true, nil
+		for _, name := range names {
+			if value, ok = valueIn(env, name); ok {
+				return value, true, nil
+			}
 		}
-		if !during {
+		if len(env) > 0 && st.wholeIn(env) {
+			return "", false, nil
+		}
+		// An exec puts the end of the environment behind its begin for a moment: one that is
+		// empty is believed only when it stays so.
+		if len(env) > 0 || !st.executing() {
 			settled++
-			continue
 		}
-		time.Sleep(50 * time.Microsecond) // the kernel tells nobody when an exec is done
 	}
 	return "", false, nil
 }
 
-// markIn finds it in the entries of an environment.
-func markIn(env []byte) (mark string, ok bool) {
-	prefix := []byte(MarkVariable + "=")
+// lookAgain is how long to wait after so many looks at an environment that is not there.
+func lookAgain(looks int) time.Duration {
+	if looks < 100 {
+		return 50 * time.Microsecond
+	}
+	return time.Millisecond
+}
+
+// readEnviron reads the environment of the process of st: by three system calls,
+// where st knows its size.
+func readEnviron(st stat) (env []byte, err error) {
+	path := "/proc/" + strconv.Itoa(st.pid) + "/environ"
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer unix.Close(fd)
+	const usual, most = 4 << 10, 1 << 20
+	for room := max(usual, min(most, int(st.environ.size()))); ; room = usual {
+		env = slices.Grow(env, room)
+		n, err := unix.Read(fd, env[len(env):cap(env)])
+		if err != nil {
+			return nil, &os.PathError{Op: "read", Path: path, Err: err}
+		}
+		env = env[:len(env)+n]
+		if n == 0 || st.wholeIn(env) {
+			return env, nil
+		}
+	}
+}
+
+// valueIn finds the variable of that name in the entries of an environment.
+func valueIn(env []byte, name string) (value string, ok bool) {
+	prefix := []byte(name + "=")
 	for entry := range bytes.SplitSeq(env, []byte{0}) {
 		if value, found := bytes.CutPrefix(entry, prefix); found {
 			return string(value), true
 		}
 	}
 	return "", false
-}
-
-// executing reports whether pid is in the middle of an exec, when it has memory,
-// but its environment is not in place yet and reads as empty.
-func executing(pid int) bool {
-	b, err := readSmall("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return false
-	}
-	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
-	const vsize, envEnd = 23 - 3, 51 - 3
-	return len(f) > envEnd && string(f[vsize]) != "0" && string(f[envEnd]) == "0"
 }
 
 // childrenOf are the direct children of all threads of pid, zombies too. While

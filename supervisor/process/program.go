@@ -2,6 +2,7 @@ package process
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -48,7 +49,7 @@ func (s Spec) program() (string, error) {
 	if unfit != "" {
 		return "", &StartError{Errno: syscall.EACCES, Path: unfit, Reason: unfit + ": not executable"}
 	}
-	return "", &StartError{Errno: syscall.ENOENT, Path: name, Reason: name + ": not found in PATH (" + path + ")"}
+	return "", &StartError{Errno: syscall.ENOENT, Path: name, Reason: name + ": not found in PATH", Folders: path}
 }
 
 // inDir is file as the child sees it.
@@ -88,15 +89,21 @@ func explain(s Spec, path string, errno syscall.Errno, cause error) *StartError 
 		}
 		e.Reason = unfitProgram(s.inDir(path), errno)
 	case syscall.EPERM:
-		e.Reason = path + ": not permitted" + switching(s)
+		e.Reason = path + ": not permitted" + onlyRoot(s)
 	default:
 		e.Reason = path + ": " + cause.Error()
 	}
 	return e
 }
 
-func switching(s Spec) string {
-	if s.Credential != nil {
+// onlyRoot is what of s only root may have, with a semicolon; "" = nothing.
+func onlyRoot(s Spec) string {
+	var own syscall.Rlimit
+	err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &own)
+	switch {
+	case err == nil && s.NoFile > own.Max:
+		return fmt.Sprintf("; its limit of open files is to be %d, and more than %d may only be set by root, up to fs.nr_open", s.NoFile, own.Max)
+	case s.Credential != nil:
 		return "; only root may run a program as another user"
 	}
 	return ""

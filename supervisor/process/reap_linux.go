@@ -88,6 +88,9 @@ func (h *Host) take(pid int) bool {
 	if p != nil {
 		delete(h.running, pid)
 		p.exit = exitOf(ws)
+		if p.leaf != nil && h.groups.limited() {
+			p.exit.Starved = p.leaf.sawOOM()
+		}
 		close(p.exited)
 	}
 	delete(h.marks, pid)

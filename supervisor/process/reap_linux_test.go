@@ -73,7 +73,7 @@ func init() {
 
 // untilNoChildren waits until the last orphan has come and was taken.
 func (s *supervisor) untilNoChildren() {
-	for deadline := time.Now().Add(10 * time.Second); len(children()) > 0; runtime.Gosched() {
+	for deadline := time.Now().Add(limit / 2); len(children()) > 0; runtime.Gosched() {
 		if time.Now().After(deadline) {
 			s.fail("children left: %v", children())
 		}

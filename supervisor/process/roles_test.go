@@ -32,8 +32,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// limit bounds whatever a test waits for.
-const limit = 80 * time.Second
+// limit bounds whatever a test waits for: what hangs is to fail, and what is slow on a
+// machine that is busy with other things is not.
+const limit = 5 * time.Minute
 
 func play(name string) {
 	os.Unsetenv(roleVariable)
@@ -181,7 +182,7 @@ func command(t *testing.T, role string, args ...string) *exec.Cmd {
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, exe, args...)
 	cmd.Env = append(os.Environ(), roleVariable+"="+role)
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = time.Minute // what a role leaves behind in its pipes
 	return cmd
 }
 

@@ -6,6 +6,14 @@ import "os"
 // nothing else is left of it.
 const MarkVariable = "SOVEREIGN_PROCESS"
 
+// ProbeVariable is the same for what is no incarnation of an actor, and so has no
+// identity: its mark is no capability.
+const ProbeVariable = "SOVEREIGN_PROBE"
+
+// SocketVariable is the environment variable that tells a child the path of a socket of
+// its supervisor.
+const SocketVariable = "SOVEREIGN_SOCKET"
+
 // A Spec says how to start one child. Nothing in it is closed by Start: the
 // caller closes its copies of the child's ends afterwards.
 type Spec struct {
@@ -13,7 +21,7 @@ type Spec struct {
 	// Env; a relative path counts from Dir.
 	Argv []string
 	Dir  string   // working directory; "" = the supervisor's own
-	Env  []string // the whole environment, "k=v"; should hold SOVEREIGN_PROCESS=Mark
+	Env  []string // the whole environment, "k=v"; should hold SOVEREIGN_PROCESS=Mark, or SOVEREIGN_PROBE=Mark
 
 	// Stdin, Stdout and Stderr are the child's ends; nil is /dev/null. Start makes
 	// them, and Channel, blocking, for programs expect that. Pipes are given to the
@@ -27,7 +35,7 @@ type Spec struct {
 	Memory     int64       // bytes, memory.max of the cgroup; 0 = no limit; see [Host.EnableLimits]
 	Pids       int64       // pids.max of the cgroup; 0 = no limit
 
-	// Mark is the value of SOVEREIGN_PROCESS in Env, by which what left the
+	// Mark is the value of that variable in Env, by which what left the
 	// session is found; "" = none.
 	Mark string
 	// Cgroup names the leaf for this child under the Host's own cgroup, and must

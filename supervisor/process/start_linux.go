@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sovereign-run/sovereign/descriptor"
 )
 
 // busyRetries are the waits after ETXTBSY: somebody who wrote the program has
@@ -197,14 +199,8 @@ func (h *Host) files(s Spec) ([]int, error) {
 	return files, nil
 }
 
-// rawFd is f's descriptor, -1 when it is closed. f.Fd() has effects on f.
-func rawFd(f *os.File) int {
-	fd := -1
-	if conn, err := f.SyscallConn(); err == nil {
-		conn.Control(func(n uintptr) { fd = int(n) })
-	}
-	return fd
-}
+// rawFd is f's descriptor, -1 when it is closed.
+func rawFd(f *os.File) int { return int(descriptor.Of(f)) }
 
 func (h *Host) sysProcAttr(s Spec, cgroup []int) *syscall.SysProcAttr {
 	sys := &syscall.SysProcAttr{

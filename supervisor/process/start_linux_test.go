@@ -314,7 +314,7 @@ func init() {
 		}{
 			{[]string{dir + "/none"}, "", syscall.ENOENT, "spawn failed: ENOENT: " + dir + "/none: no such file"},
 			{[]string{"./none"}, dir, syscall.ENOENT, dir + "/none: no such file"},
-			{[]string{"no-such-command"}, "", syscall.ENOENT, "not found in PATH"},
+			{[]string{"no-such-command"}, "", syscall.ENOENT, "no-such-command: not found in PATH"},
 			{[]string{file("python", "#!/usr/bin/pyton\n", 0o755)}, "", syscall.ENOENT, "its interpreter /usr/bin/pyton does not exist"},
 			{[]string{file("dos", "#!/bin/sh\r\n", 0o755)}, "", syscall.ENOENT, "carriage return"},
 			{[]string{file("none-named", "echo hi\n", 0o755)}, "", syscall.ENOEXEC, "does not name an interpreter"},
@@ -338,6 +338,11 @@ func init() {
 					s.fail("%v is not %v", err, c.errno)
 				}
 			}
+		}
+		// More than root may set: fs.nr_open is smaller.
+		_, err = s.Start(s.ctx, process.Spec{Argv: []string{"/bin/true"}, Umask: -1, NoFile: 1 << 40})
+		if !errors.Is(err, syscall.EPERM) || !strings.Contains(err.Error(), "its limit of open files is to be 1099511627776") {
+			s.fail("with more descriptors than anybody may have: %v", err)
 		}
 		s.check(busy.Close())
 		s.startsAgain(busy.Name())
@@ -458,13 +463,14 @@ func asNobody(t *testing.T, role string, args ...string) *exec.Cmd {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	cmd := command(t, role, args...)
-	b, err := os.ReadFile(cmd.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	// Copied by another program: what is forked here meanwhile would hold a copy open that
+	// is written here, which then could not be executed (ETXTBSY).
 	path := filepath.Join(dir, "test")
-	if os.WriteFile(path, b, 0o755) != nil || os.Chmod(dir, 0o755) != nil {
-		t.Fatal("copy the test binary")
+	if out, err := exec.Command("cp", cmd.Path, path).CombinedOutput(); err != nil {
+		t.Fatalf("copy the test binary: %v: %s", err, out)
+	}
+	if os.Chmod(path, 0o755) != nil || os.Chmod(dir, 0o755) != nil {
+		t.Fatal("let others execute the test binary")
 	}
 	cmd.Path, cmd.Dir = path, "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}

@@ -256,15 +256,16 @@ type marked struct {
 }
 
 // markLocked is markOf, remembered for our direct children: each tree that ends
-// asks after all of them. One that is exiting has no answer to remember.
+// asks after all of them. One that is exiting, or in the middle of an exec, has no answer
+// to remember.
 func (h *Host) markLocked(st stat) (mark string, ok bool, err error) {
 	if m, known := h.marks[st.pid]; known && m.start == st.start {
 		return m.mark, m.mark != "", nil
 	}
-	if mark, ok, err = markOf(st.pid); err != nil {
+	if mark, ok, err = markOf(st); err != nil {
 		return "", false, err
 	}
-	if now, err := readStat(st.pid); err == nil && now.ppid == os.Getpid() && (ok || now.alive() && !now.exiting()) {
+	if now, err := readStat(st.pid); err == nil && now.ppid == os.Getpid() && (ok || now.alive() && !now.exiting() && !now.executing()) {
 		h.marks[st.pid] = marked{st.start, mark}
 	}
 	return mark, ok, nil

@@ -133,8 +133,8 @@ func init() {
 	}
 }
 
-// D1: the exit of the leader is seen in milliseconds while a grandchild holds
-// its pipes open.
+// D1: the exit of the leader is seen while a grandchild holds its pipes open. Wait for
+// their end, and this hangs.
 func TestExited_DoesNotWaitForPipes(t *testing.T) {
 	t.Parallel()
 	eachTree(t, "held-pipes")
@@ -152,11 +152,7 @@ func init() {
 		buf := make([]byte, 3)
 		_, err = r.Read(buf) // from here on the leader is about to end
 		s.check(err)
-		began := time.Now()
 		<-p.Exited()
-		if d := time.Since(began); d > 500*time.Millisecond {
-			s.fail("exit seen after %v", d)
-		}
 		s.check(p.KillTree(s.ctx))
 		rest, err := readAll(r) // ends, as the grandchild is dead
 		s.check(err)

@@ -251,6 +251,7 @@ func TestSDK_UnderARealSupervisor(t *testing.T) {
 	each := func(name string, test func(f fleet)) {
 		t.Run(name, func(t *testing.T) { test(all.as(t)) })
 	}
+	long := all.send("long", "long") // it takes its time while the others run
 	// Any bytes go both ways, over the channel and over worker.sock.
 	each("bodies", func(f fleet) {
 		for _, actor := range []string{"steady", "apart"} {
@@ -321,10 +322,6 @@ func TestSDK_UnderARealSupervisor(t *testing.T) {
 		f.awaitEvent("brief", `"completed"`, `"`+id+`"`)
 		f.want(f.ended(id), "DONE late: claim_expired, completed")
 	})
-	// Renewals keep a claim for several times its ttl of 2 s.
-	each("heartbeat", func(f fleet) {
-		f.want(f.do("", "send", "brief", "", "--subject", "long", "--wait"), "held all the time")
-	})
 	// Two processes with four threads each: every message once, and what each sends.
 	each("many", func(f fleet) {
 		before := len(f.visible())
@@ -365,5 +362,10 @@ func TestSDK_UnderARealSupervisor(t *testing.T) {
 	// A call brings the result of another actor's work.
 	each("call", func(f fleet) {
 		f.want(f.do("asked", "send", "steady", "-", "--subject", "call", "--wait"), "ASKED 1")
+	})
+	// Renewals keep a claim for several times its ttl of 5 s.
+	each("heartbeat", func(f fleet) {
+		f.awaitEvent("long", `"completed"`, `"`+long+`"`)
+		f.want(f.ended(long), "DONE held all the time: completed")
 	})
 }

@@ -17,7 +17,11 @@ exception is logged and goes no further; the loop takes the next message.
 
 A claim's time is counted from the moment its request was sent, and is renewed at a
 third of what is left, in the background; one renewal that gets no answer changes
-nothing. `message.cancelled` is set when the claim is lost: it expired, a person
+nothing. Code that keeps the interpreter to itself (one long regular expression, the power
+of a huge number) keeps the renewals waiting too. With `claim: {renew: auto}`, the
+default, that is no harm within the actor's `timeout`; with `manual`, or a `watchdog` that
+is shorter, do such work in another process (concurrent.futures.ProcessPoolExecutor).
+`message.cancelled` is set when the claim is lost: it expired, a person
 cancelled the message, or the process lost its lease. Whatever is done from then on
 counts for nothing, and the message is let go instead of settled.
 
@@ -73,7 +77,10 @@ class Refused(Exception):
         self.category, self.message, self.why, self.next, self.retryable = category, message, why, next, retryable
 
     def __str__(self) -> str:
-        return f"{self.message} ({self.category})" + (f": {self.why}" if self.why else "")
+        text = f"{self.message} ({self.category})" + (f": {self.why}" if self.why else "")
+        if self.category == "unavailable" and self.next:  # most often a person reads this
+            text += f"; {self.next}"
+        return text
 
     @property
     def final(self) -> bool:
@@ -352,6 +359,8 @@ class Worker(_Sender):
         self._held: Dict[Tuple[str, int], Message] = {}
         self._told = False  # that it is ready
         self._channel = _Channel.open(self._notified, self._ended)
+        this = weakref.ref(self)
+        os.register_at_fork(after_in_child=lambda: _unlocked(this()))
         threading.Thread(target=self._keep, name="sovereign-renew", daemon=True).start()
 
     def __enter__(self) -> Worker:
@@ -860,8 +869,10 @@ class _Channel:
         try:
             path, process, token = (os.environ["SOVEREIGN_" + name] for name in ("SOCKET", "PROCESS", "LEASE_TOKEN"))
             identity = {"process": process, "lease_token": int(token)}
-        except (KeyError, ValueError) as error:
-            raise _no_supervisor(f"no identity in the environment: {error}") from None
+        except KeyError as error:
+            raise _no_supervisor(f"{error.args[0]} is not set") from None
+        except ValueError as error:
+            raise _no_supervisor(f"SOVEREIGN_LEASE_TOKEN is no token: {error}") from None
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             sock.connect(path)
@@ -965,6 +976,13 @@ class _Channel:
             sent, then = self._pending.pop(call, (0.0, None)) if type(call) is int else (0.0, None)
         if then is not None:
             then(_Answer(sent, message))
+
+
+def _unlocked(worker: Optional[Worker]) -> None:
+    """In a forked child the thread that may hold this lock does not exist: it would be held
+    for ever, and a fork that comes out of its handler wait for it."""
+    if worker is not None:
+        worker._changed = threading.Condition(threading.Lock())
 
 
 def _forked(channel: Optional[_Channel]) -> None:

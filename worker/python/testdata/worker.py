@@ -59,7 +59,7 @@ def work(message: Message) -> None:
     elif command == "copy":
         message.send("next", message.body)
     elif command == "call":
-        message.complete(message.call("task", message.body, key=message.id, timeout=60))
+        message.complete(message.call("task", message.body, key=message.id, timeout=300))
     elif command == "fail":
         raise ValueError("as it should")
     else:

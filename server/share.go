@@ -49,5 +49,5 @@ func (t *taken) fits(n int, s share) bool {
 func (s *Server) Limit(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.room = n
+	s.limit = n
 }
