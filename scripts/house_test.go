@@ -27,6 +27,8 @@ const module = "github.com/sovereign-run/sovereign/"
 var allowed = map[string][]string{
 	"refusal":               {},
 	"guard":                 {},
+	"descriptor":            {},
+	"interrupt":             {},
 	"protocol":              {"refusal"},
 	"config":                {"refusal"},
 	"store":                 {},
@@ -40,16 +42,16 @@ var allowed = map[string][]string{
 	"mailbox/mailboxtest":   {"mailbox", "fence", "store", "store/bolt"},
 	"recovery":              {"mailbox", "fence", "protocol", "refusal"},
 	"supervisor": {"recovery", "mailbox", "fence", "config", "protocol", "refusal",
-		"supervisor/process", "supervisor/capture"},
-	"supervisor/process": {},
-	"supervisor/capture": {},
-	"server":             {"mailbox", "fence", "protocol", "refusal", "config"},
+		"supervisor/process", "supervisor/capture", "descriptor"},
+	"supervisor/process": {"descriptor"},
+	"supervisor/capture": {"descriptor"},
+	"server":             {"mailbox", "fence", "protocol", "refusal", "config", "descriptor"},
 	"metrics":            {"server", "supervisor", "mailbox", "protocol"},
 	"worker":             {"protocol", "refusal"},
 	"worker/python":      {},
 	"conformance":        {"protocol", "refusal"},
 	"cmd/sovereign": {"server", "metrics", "supervisor", "supervisor/process", "supervisor/capture", "recovery", "mailbox", "fence",
-		"store/bolt", "worker", "worker/python", "conformance", "protocol", "config", "refusal"},
+		"store/bolt", "worker", "worker/python", "conformance", "protocol", "config", "refusal", "descriptor", "interrupt"},
 }
 
 // only says which packages may import what lies outside.

@@ -20,6 +20,7 @@ const backlogBody = 256
 // to come back from a SIGKILL with them.
 type backlogged struct {
 	load              time.Duration // 64 senders, until all are waiting
+	reckoned          bool          // load is: only a part was sent with syncs
 	disk              float64       // bytes a message
 	loaded, restarted float64       // bytes of anonymous memory a message
 	first             time.Duration // from exec to the answer of the first claim
@@ -29,10 +30,15 @@ type backlogged struct {
 
 // waitingMillion measures a large backlog, in the product and in its peers.
 func (b *bench) waitingMillion(ctx context.Context) error {
-	fmt.Printf("%d messages of %d bytes, sent by 64 clients; drained by 64 workers, %d of them or for %s; one run each\n\n",
-		b.waiting, backlogBody, b.drains, drainFor)
-	t := newTable("", "load s", "disk B/msg", "anonymous B/msg", "after a restart", "first claim after SIGKILL, ms", "drain/s",
-		"death to running again p50 ms", "p99")
+	fmt.Printf("%d messages of %d bytes, sent by 64 clients; drained by 64 workers, %d of them or for %s; one run each; ~ is "+
+		"reckoned from %s, for the rest is sent without syncs; of PostgreSQL the disk is its table and indexes\n\n",
+		b.waiting, backlogBody, b.drains, drainFor, loadFor)
+	type row struct {
+		name string
+		backlogged
+	}
+	var rows []row
+	drains := map[string]float64{}
 	for _, one := range []struct {
 		name, program string
 		measure       func(context.Context) (backlogged, error)
@@ -40,6 +46,8 @@ func (b *bench) waitingMillion(ctx context.Context) error {
 		{"sockets", b.sovereign, b.ownBacklog},
 		{"Redis, always", "redis-server", b.redisBacklog},
 		{"beanstalkd -f0", "beanstalkd", b.beanstalkBacklog},
+		{"NATS, sync always", b.natsServer, b.natsBacklog},
+		{"PostgreSQL", b.pgPrograms + "/postgres", b.postgresBacklog},
 	} {
 		if _, err := exec.LookPath(one.program); err != nil || !strings.Contains(one.name, b.only) {
 			fmt.Printf("%s is left out\n", one.name)
@@ -49,14 +57,23 @@ func (b *bench) waitingMillion(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", one.name, err)
 		}
+		rows, drains[one.name] = append(rows, row{one.name, got}), got.drain
+	}
+	t := newTable("", "load s", "disk B/msg", "anonymous B/msg", "after a restart", "first claim after SIGKILL, ms", "drain/s",
+		"x Redis", "x beanstalkd", "x NATS", "x PostgreSQL", "death to running again p50 ms", "p99")
+	for _, got := range rows {
 		load, again, again99 := figure(got.load.Seconds()), "-", "-"
-		if got.load == 0 {
-			load = "-"
+		if got.reckoned {
+			load = "~" + load
 		}
 		if len(got.deaths) > 0 {
 			again, again99 = figure(got.deaths.at(0.5)), figure(got.deaths.at(0.99))
 		}
-		t.row(one.name, load, figure(got.disk), figure(got.loaded), figure(got.restarted), figure(millis(got.first)), figure(got.drain), again, again99)
+		cells := []string{got.name, load, figure(got.disk), figure(got.loaded), figure(got.restarted), figure(millis(got.first)), figure(got.drain)}
+		for _, name := range against {
+			cells = append(cells, ratio(series{got.drain}, series{drains[name]}))
+		}
+		t.row(append(cells, again, again99)...)
 	}
 	t.end()
 	return nil
@@ -111,7 +128,7 @@ func (b *bench) redisBacklog(ctx context.Context) (out backlogged, err error) {
 		return out, err
 	}
 	r := first.(*redis)
-	dir := filepath.Dir(r.socket)
+	dir := r.dir
 	if err := out.fill(r, dir, b.waiting); err != nil {
 		return out, errors.Join(err, r.stop())
 	}
@@ -123,23 +140,90 @@ func (b *bench) redisBacklog(ctx context.Context) (out backlogged, err error) {
 	return b.comeBack(ctx, r, began, out)
 }
 
-// beanstalkd syncs for each message alone: a backlog is sent without that.
 func (b *bench) beanstalkBacklog(ctx context.Context) (out backlogged, err error) {
 	dir, err := b.folder()
 	if err != nil {
 		return out, err
 	}
-	s, err := startBeanstalkd(dir, "-F")
+	return b.slowBacklog(ctx, dir, func(synced bool) (peer, error) {
+		if synced {
+			return startBeanstalkd(dir, "-f0")
+		}
+		return startBeanstalkd(dir, "-F")
+	})
+}
+
+func (b *bench) natsBacklog(ctx context.Context) (out backlogged, err error) {
+	dir, err := b.folder()
 	if err != nil {
 		return out, err
 	}
-	if err := out.fill(s, dir, b.waiting); err != nil {
+	return b.slowBacklog(ctx, dir, func(synced bool) (peer, error) {
+		if synced {
+			return b.startNATS(dir, "always")
+		}
+		return b.startNATS(dir, "2m")
+	})
+}
+
+func (b *bench) postgresBacklog(ctx context.Context) (out backlogged, err error) {
+	dir, err := b.folder()
+	if err != nil {
+		return out, err
+	}
+	as, err := b.createDatabase(dir)
+	if err != nil {
+		return out, err
+	}
+	return b.slowBacklog(ctx, dir, func(synced bool) (peer, error) {
+		if synced {
+			return b.startPostgres(dir, as, "on")
+		}
+		return b.startPostgres(dir, as, "off")
+	})
+}
+
+// A peer is another's broker that can be killed.
+type peer interface {
+	broker
+	kill()
+	// size is the bytes of its files that hold messages.
+	size() (float64, error)
+}
+
+// loadFor is how long a peer that is slow to sync is loaded as it is.
+const loadFor = 10 * time.Second
+
+// slowBacklog is the backlog of a peer that would take too long to take it: it is sent with
+// syncs for a while, which tells how long all would take, and the rest without.
+func (b *bench) slowBacklog(ctx context.Context, dir string, start func(synced bool) (peer, error)) (out backlogged, err error) {
+	s, err := start(true)
+	if err != nil {
+		return out, err
+	}
+	empty := anonymousOf(s.pids())
+	sent, took, err := sendAll(s, b.waiting, loadFor)
+	if err = errors.Join(err, s.stop()); err != nil {
+		return out, err
+	}
+	out.load, out.reckoned = time.Duration(float64(took)*float64(b.waiting)/float64(sent)), sent < b.waiting
+	if s, err = start(false); err != nil {
+		return out, err
+	}
+	if _, _, err = sendAll(s, b.waiting-sent, time.Hour); err == nil {
+		err = rest(ctx, time.Second) // and what it has in memory yet it writes
+	}
+	if err == nil {
+		out.loaded = max(0, anonymousOf(s.pids())-empty) * 1024 / float64(b.waiting)
+		out.disk, err = s.size()
+		out.disk /= float64(b.waiting)
+	}
+	if err != nil {
 		return out, errors.Join(err, s.stop())
 	}
-	out.load = 0
 	s.kill()
 	began := time.Now()
-	if s, err = startBeanstalkd(dir, "-f0"); err != nil {
+	if s, err = start(true); err != nil {
 		return out, err
 	}
 	return b.comeBack(ctx, s, began, out)
@@ -153,8 +237,7 @@ func (b *bench) comeBack(ctx context.Context, s broker, began time.Time, out bac
 		if err == nil {
 			break
 		}
-		// Redis listens while it still reads its file.
-		if !strings.Contains(err.Error(), "LOADING") || time.Since(began) > limit {
+		if !notYet(err) || time.Since(began) > limit {
 			return out, err
 		}
 		if err := rest(ctx, 2*time.Millisecond); err != nil {
@@ -162,9 +245,15 @@ func (b *bench) comeBack(ctx context.Context, s broker, began time.Time, out bac
 		}
 	}
 	out.first = time.Since(began)
-	out.restarted = footprintOf(s.pid()).anonymous * 1024 / float64(b.waiting)
+	out.restarted = anonymousOf(s.pids()) * 1024 / float64(b.waiting)
 	out.drain, err = drain(ctx, s, b.drains)
 	return out, err
+}
+
+// notYet reports whether err says that a server listens and still reads its files, as
+// Redis and PostgreSQL say it.
+func notYet(err error) bool {
+	return strings.Contains(err.Error(), "LOADING") || strings.Contains(err.Error(), "(57P03)")
 }
 
 func claimOne(s broker) error {
@@ -177,29 +266,43 @@ func claimOne(s broker) error {
 	return err
 }
 
+// anonymousOf is the anonymous memory of processes, in KiB.
+func anonymousOf(pids []int) (sum float64) {
+	for _, pid := range pids {
+		sum += footprintOf(pid).anonymous
+	}
+	return sum
+}
+
 // fill sends n messages from 64 clients, and notes what they cost.
-func (out *backlogged) fill(s broker, dir string, n int) error {
+func (out *backlogged) fill(s broker, dir string, n int) (err error) {
+	empty := anonymousOf(s.pids())
+	_, out.load, err = sendAll(s, n, time.Hour)
+	out.loaded = max(0, anonymousOf(s.pids())-empty) * 1024 / float64(n)
+	out.disk = float64(filesIn(dir)) / float64(n)
+	return err
+}
+
+// sendAll sends n messages from 64 clients, or as many as they can within a time.
+func sendAll(s broker, n int, within time.Duration) (sent int, took time.Duration, err error) {
 	body := newBody(backlogBody)
-	empty := footprintOf(s.pid()).anonymous
-	var next atomic.Int64
+	var next, done atomic.Int64
 	began := time.Now()
-	err := together(func(int) error {
+	err = together(func(int) error {
 		c, err := s.client(-1)
 		if err != nil {
 			return err
 		}
 		defer c.close()
-		for next.Add(1) <= int64(n) {
+		for time.Since(began) < within && next.Add(1) <= int64(n) {
 			if err := c.send(body); err != nil {
 				return err
 			}
+			done.Add(1)
 		}
 		return nil
 	})
-	out.load = time.Since(began)
-	out.loaded = max(0, footprintOf(s.pid()).anonymous-empty) * 1024 / float64(n)
-	out.disk = float64(filesIn(dir)) / float64(n)
-	return err
+	return int(done.Load()), time.Since(began), err
 }
 
 // drainFor bounds a drain.

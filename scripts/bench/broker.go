@@ -15,8 +15,8 @@ import (
 type broker interface {
 	// client opens connection number i, from 0; a negative one is a sender's.
 	client(i int) (client, error)
-	// pid is that of its process; 0 in process.
-	pid() int
+	// pids are those of its processes; none in process.
+	pids() []int
 	stop() error
 }
 
@@ -76,7 +76,7 @@ func alone(ctx context.Context, b broker, n int) (out trip, err error) {
 	}
 	defer worker.close()
 	body := newBody(bodySize)
-	before, start := cpuTime(b.pid()), time.Now()
+	before, start := cpuOf(b.pids()), time.Now()
 	for range n {
 		t0 := time.Now()
 		if err := sender.send(body); err != nil {
@@ -100,7 +100,7 @@ func alone(ctx context.Context, b broker, n int) (out trip, err error) {
 	}
 	done := len(out.whole)
 	out.rate = float64(done) / time.Since(start).Seconds()
-	out.cpu = float64(cpuTime(b.pid())-before) / float64(time.Microsecond) / float64(done)
+	out.cpu = float64(cpuOf(b.pids())-before) / float64(time.Microsecond) / float64(done)
 	return out, ctx.Err()
 }
 
@@ -145,7 +145,7 @@ func (w crowd) run(ctx context.Context, b broker, n int) (out trip, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done within %s", limit))
 	defer cancel()
 	r := rush{total: int64(n), all: make(chan struct{}), failed: make(chan error, len(senders)+len(workers))}
-	before, start := cpuTime(b.pid()), time.Now()
+	before, start := cpuOf(b.pids()), time.Now()
 	var left sync.WaitGroup
 	for _, c := range senders {
 		left.Go(func() { r.fail(r.feed(c, newBody(w.body))) })
@@ -160,7 +160,7 @@ func (w crowd) run(ctx context.Context, b broker, n int) (out trip, err error) {
 		err = context.Cause(ctx)
 	}
 	took := time.Since(start)
-	out.cpu = float64(cpuTime(b.pid())-before) / float64(time.Microsecond) / float64(n)
+	out.cpu = float64(cpuOf(b.pids())-before) / float64(time.Microsecond) / float64(n)
 	r.over.Store(true)
 	for _, c := range append(workers, senders...) {
 		c.close() // who waits for a message waits no more

@@ -39,7 +39,7 @@ func (b *bench) cost(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		counts[i], err = b.traced(s.pid(), func() error { return c.run(s, c.n) })
+		counts[i], err = b.traced(s.pids()[0], func() error { return c.run(s, c.n) })
 		if err = errors.Join(err, s.stop()); err != nil {
 			return err
 		}

@@ -132,6 +132,8 @@ func (f *fleet) said() string {
 
 func (f *fleet) pid() int { return f.cmd.Process.Pid }
 
+func (f *fleet) pids() []int { return []int{f.pid()} }
+
 func (f *fleet) socket(name string) string { return filepath.Join(f.dir, ".sovereign", name) }
 
 // stop ends the supervisor as its user would, and waits until it has ended.

@@ -41,7 +41,7 @@ func openStore(ctx context.Context, dir string) (*inProcess, error) {
 	return p, nil
 }
 
-func (p *inProcess) pid() int    { return 0 }
+func (p *inProcess) pids() []int { return nil }
 func (p *inProcess) stop() error { return errors.Join(p.box.Close(), p.db.Close()) }
 
 func (p *inProcess) client(i int) (client, error) {

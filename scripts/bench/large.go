@@ -20,7 +20,7 @@ import (
 )
 
 // largeStores measures what grows with the number of waiting messages: the start
-// after a SIGKILL, verify, and backup beside traffic.
+// after a SIGKILL, verify, looking at the inbox, and backup beside traffic.
 func (b *bench) largeStores(ctx context.Context) error {
 	fmt.Printf("messages of %d bytes wait; the page cache is warm; one run each\n\n", smallBody)
 	type seen struct {
@@ -28,6 +28,7 @@ func (b *bench) largeStores(ctx context.Context) error {
 		start start
 		check checking
 		copy  copying
+		looks [][]float64
 	}
 	var all []seen
 	for _, n := range b.stores {
@@ -44,6 +45,9 @@ func (b *bench) largeStores(ctx context.Context) error {
 		}
 		if s.check, err = b.verifyStore(ctx, dir); err != nil {
 			return fmt.Errorf("%d messages, verify: %w", n, err)
+		}
+		if s.looks, err = b.lookStore(ctx, dir); err != nil {
+			return fmt.Errorf("%d messages, inbox: %w", n, err)
 		}
 		if s.copy, err = b.backupStore(ctx, dir); err != nil {
 			return fmt.Errorf("%d messages, backup: %w", n, err)
@@ -64,6 +68,20 @@ func (b *bench) largeStores(ctx context.Context) error {
 	t = newTable("waiting", "s", "highest anonymous MiB", "highest RSS MiB, with the mapped file")
 	for _, s := range all {
 		t.row(strconv.Itoa(s.n), figure(s.check.took.Seconds()), figure(s.check.anonymous/1024), figure(s.check.rss/1024))
+	}
+	t.end()
+	fmt.Printf("\nlooking at it while its supervisor runs, from exec to exit; p50, lowest and highest of %d, ms\n\n", looks)
+	heads := []string{"waiting"}
+	for _, l := range looking {
+		heads = append(heads, l.head)
+	}
+	t = newTable(heads...)
+	for _, s := range all {
+		row := []string{strconv.Itoa(s.n)}
+		for _, l := range s.looks {
+			row = append(row, fmt.Sprintf("%s (%s to %s)", figure(l[1]), figure(l[0]), figure(l[2])))
+		}
+		t.row(row...)
 	}
 	t.end()
 	fmt.Printf("\nsovereign backup beside %d clients that send without a pause, and cp with fsync of the same file, without traffic\n\n", copySenders)

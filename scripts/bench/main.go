@@ -17,10 +17,12 @@ import (
 
 // A bench is one run of the program: its sizes, and where it works.
 type bench struct {
-	sovereign string // the program under test
-	dir       string // scratch, removed at the end
-	rounds    int
-	only      string // of the rows of several parts, those whose names contain it
+	sovereign  string // the program under test
+	natsServer string // the server of NATS; empty without
+	pgPrograms string // the folder with those of PostgreSQL; empty without
+	dir        string // scratch, removed at the end
+	rounds     int
+	only       string // of the rows of several parts, those whose names contain it
 
 	alone    int // round trips of one client, each round
 	crowd    int // messages of the 64 + 64 clients, each round
@@ -42,7 +44,14 @@ type bench struct {
 	backlogs []int         // messages that wait, in growth
 }
 
+// headroom is memory that is never touched and that the garbage collector counts, as much
+// as `sovereign run` keeps: the mailbox in process is measured with what it has there, and
+// the clients of all systems, which are in this process too, with as much.
+const headroom = 6 << 20
+
 func main() {
+	room := make([]byte, headroom)
+	defer runtime.KeepAlive(room)
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
@@ -59,6 +68,7 @@ func run() error {
 	quick := flag.Bool("quick", false, "small sizes: does it run, not how fast")
 	scratch := flag.String("dir", os.TempDir(), "where the scratch folder is made: on the disk to be measured")
 	flag.StringVar(&b.sovereign, "sovereign", "", "the program under test (scripts/bench/run builds it)")
+	flag.StringVar(&b.natsServer, "nats", "", "the server of NATS, 2.10 or later (scripts/bench/run builds it)")
 	flag.StringVar(&b.only, "only", "", "of trips, supervisors, logs, backlog, clients and bodies, only those whose names contain this")
 	flag.IntVar(&b.rounds, "rounds", b.rounds, "rounds of each system in trips and tasks")
 	flag.IntVar(&b.alone, "alone", b.alone, "round trips of one client in each round")
@@ -95,6 +105,12 @@ func run() error {
 	if b.sovereign, err = filepath.Abs(b.sovereign); err != nil {
 		return err
 	}
+	if b.natsServer != "" {
+		if b.natsServer, err = filepath.Abs(b.natsServer); err != nil {
+			return err
+		}
+	}
+	b.pgPrograms = pgPrograms()
 	// A short name: the paths of sockets are limited.
 	if b.dir, err = os.MkdirTemp(*scratch, "sb"); err != nil {
 		return err

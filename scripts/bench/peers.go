@@ -17,53 +17,82 @@ import (
 
 // A daemon is another broker's process.
 type daemon struct {
-	cmd    *exec.Cmd
-	socket string
+	dir              string // its folder
+	cmd              *exec.Cmd
+	network, address string // where it listens
+	ended            chan struct{}
 }
 
-// startDaemon starts a program that listens on socket, and waits until it does.
-func startDaemon(socket string, name string, args ...string) (*daemon, error) {
-	log, err := os.Create(socket + ".log")
+// startDaemon starts a program that listens on the unix socket of that name in dir, and
+// waits until it does.
+func startDaemon(dir, socket, name string, args ...string) (*daemon, error) {
+	return listening(&daemon{dir: dir, cmd: exec.Command(name, args...), network: "unix", address: filepath.Join(dir, socket)})
+}
+
+// listening starts d and waits until it listens.
+func listening(d *daemon) (*daemon, error) {
+	log, err := os.Create(filepath.Join(d.dir, "log"))
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
-	d := &daemon{cmd: exec.Command(name, args...), socket: socket}
-	d.cmd.Stdout, d.cmd.Stderr = log, log
+	d.cmd.Dir, d.cmd.Stdout, d.cmd.Stderr, d.ended = d.dir, log, log, make(chan struct{})
 	if err := d.cmd.Start(); err != nil {
 		return nil, err
 	}
-	for give := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		conn, err := net.Dial("unix", socket)
+	go func() {
+		defer close(d.ended)
+		_ = d.cmd.Wait() // how it ended, its log says
+	}()
+	for give := time.After(limit); ; {
+		conn, err := net.Dial(d.network, d.address)
 		if err == nil {
 			return d, conn.Close()
 		}
-		if time.Now().After(give) {
-			return nil, errors.Join(fmt.Errorf("%s does not listen: %w", name, err), d.stop())
+		select {
+		case <-time.After(2 * time.Millisecond):
+			continue
+		case <-d.ended:
+		case <-give:
+			d.end(syscall.SIGTERM)
 		}
+		said, _ := os.ReadFile(log.Name())
+		return nil, fmt.Errorf("%s does not listen: %w: %s", d.cmd.Path, err, said)
 	}
 }
 
-func (d *daemon) pid() int { return d.cmd.Process.Pid }
+func (d *daemon) pids() []int { return []int{d.cmd.Process.Pid} }
 
 func (d *daemon) stop() error {
-	_ = d.cmd.Process.Signal(syscall.SIGTERM)
-	kill := time.AfterFunc(10*time.Second, func() { _ = d.cmd.Process.Kill() })
-	defer kill.Stop()
-	_ = d.cmd.Wait() // ended by our signal
+	d.end(syscall.SIGTERM)
 	return nil
+}
+
+func (d *daemon) size() (float64, error) { return float64(filesIn(d.dir)), nil }
+
+// end asks for its end by a signal, and waits for it.
+func (d *daemon) end(signal syscall.Signal) {
+	_ = d.cmd.Process.Signal(signal)
+	select {
+	case <-d.ended:
+	case <-time.After(30 * time.Second):
+		_ = d.cmd.Process.Kill()
+		<-d.ended
+	}
 }
 
 // kill ends it as nobody should.
 func (d *daemon) kill() {
 	_ = d.cmd.Process.Kill()
-	_ = d.cmd.Wait() // ended by our signal
-	_ = os.Remove(d.socket)
+	<-d.ended
+	if d.network == "unix" {
+		_ = os.Remove(d.address)
+	}
 }
 
 // dial opens a connection with buffers on both ways.
 func (d *daemon) dial() (wire, error) {
-	conn, err := net.Dial("unix", d.socket)
+	conn, err := net.Dial(d.network, d.address)
 	return wire{conn: conn, in: bufio.NewReaderSize(conn, 8<<10), out: bufio.NewWriterSize(conn, 8<<10)}, err
 }
 
@@ -99,8 +128,7 @@ func (b *bench) redis() (broker, error) {
 }
 
 func startRedis(dir string) (*redis, error) {
-	socket := filepath.Join(dir, "redis.sock")
-	d, err := startDaemon(socket, "redis-server", "--port", "0", "--unixsocket", socket, "--dir", dir,
+	d, err := startDaemon(dir, "redis.sock", "redis-server", "--port", "0", "--unixsocket", filepath.Join(dir, "redis.sock"), "--dir", dir,
 		"--appendonly", "yes", "--appendfsync", "always", "--save", "", "--daemonize", "no")
 	if err != nil {
 		return nil, err
@@ -268,8 +296,7 @@ func (b *bench) beanstalkd() (broker, error) {
 }
 
 func startBeanstalkd(dir, sync string) (*beanstalkd, error) {
-	socket := filepath.Join(dir, "bs.sock")
-	d, err := startDaemon(socket, "beanstalkd", "-l", "unix:"+socket, "-b", dir, sync)
+	d, err := startDaemon(dir, "bs.sock", "beanstalkd", "-l", "unix:"+filepath.Join(dir, "bs.sock"), "-b", dir, sync)
 	if err != nil {
 		return nil, err
 	}

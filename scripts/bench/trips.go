@@ -13,6 +13,7 @@ import (
 type contender struct {
 	name  string
 	next  bool // complete and claim in one exchange
+	most  int  // messages of a crowd: who is slow has fewer; 0 for as many as asked for
 	start func(ctx context.Context, workers int) (broker, error)
 }
 
@@ -40,7 +41,27 @@ func (b *bench) contenders() []contender {
 	} else {
 		fmt.Println("beanstalkd is left out: it is not installed (apt-get install beanstalkd)")
 	}
+	if b.natsServer != "" {
+		all = append(all, contender{name: "NATS, sync always", most: 10_000,
+			start: func(context.Context, int) (broker, error) { return b.nats() }})
+	} else {
+		fmt.Println("NATS is left out: its server was not built")
+	}
+	if b.pgPrograms != "" {
+		all = append(all, contender{name: "PostgreSQL", most: 20_000,
+			start: func(context.Context, int) (broker, error) { return b.postgres() }})
+	} else {
+		fmt.Println("PostgreSQL is left out: it is not installed (apt-get install postgresql)")
+	}
 	return slices.DeleteFunc(all, func(c contender) bool { return !strings.Contains(c.name, b.only) })
+}
+
+// messages is how many of n a crowd of it passes.
+func (c contender) messages(n int) int {
+	if c.most > 0 {
+		return min(n, c.most)
+	}
+	return n
 }
 
 func (b *bench) inProcess(ctx context.Context, _ int) (broker, error) {
@@ -73,27 +94,26 @@ func (b *bench) trips(ctx context.Context) error {
 					return err
 				}
 			}
-			if err := b.turn(ctx, c, side, &many[i], func(s broker) (trip, error) { return crowded(ctx, s, b.crowd, c.next) }); err != nil {
+			if err := b.turn(ctx, c, side, &many[i], func(s broker) (trip, error) { return crowded(ctx, s, c.messages(b.crowd), c.next) }); err != nil {
 				return err
 			}
 		}
 	}
 	fmt.Printf("1 client, body of 1 KiB, %d round trips in each of %d rounds; times in ms\n\n", b.alone, b.rounds)
-	t := newTable("", "round trips/s", "p50", "p99", "send", "claim", "complete", "CPU µs/msg", "x Redis", "x beanstalkd")
-	redis, beanstalkd := rateOf(all, one, "Redis, always"), rateOf(all, one, "beanstalkd -f0")
+	t := newTable("", "round trips/s", "p50", "p99", "send", "claim", "complete", "CPU µs/msg", "x Redis", "x beanstalkd", "x NATS", "x PostgreSQL")
 	for i, c := range all {
 		if s := one[i]; !c.next {
-			t.row(c.name, s.rate.String(), s.whole.String(), s.whole99.String(), s.send.String(), s.claim.String(), s.done.String(),
-				cpuCell(s.cpu), ratio(s.rate, redis), ratio(s.rate, beanstalkd))
+			t.row(append([]string{c.name, s.rate.String(), s.whole.String(), s.whole99.String(), s.send.String(), s.claim.String(),
+				s.done.String(), cpuCell(s.cpu)}, ratios(all, one, s.rate)...)...)
 		}
 	}
 	t.end()
-	fmt.Printf("\n%d senders and %d workers, body of 1 KiB, %d messages in each of %d rounds; times in ms\n\n", side, side, b.crowd, b.rounds)
-	t = newTable("", "messages/s", "send p50", "send p99", "CPU µs/msg", "x Redis", "x beanstalkd")
-	redis, beanstalkd = rateOf(all, many, "Redis, always"), rateOf(all, many, "beanstalkd -f0")
+	fmt.Printf("\n%d senders and %d workers, body of 1 KiB, %d messages%s in each of %d rounds; times in ms\n\n",
+		side, side, b.crowd, fewer(all, b.crowd), b.rounds)
+	t = newTable("", "messages/s", "send p50", "send p99", "CPU µs/msg", "x Redis", "x beanstalkd", "x NATS", "x PostgreSQL")
 	for i, c := range all {
 		s := many[i]
-		t.row(c.name, s.rate.String(), s.send.String(), s.send99.String(), cpuCell(s.cpu), ratio(s.rate, redis), ratio(s.rate, beanstalkd))
+		t.row(append([]string{c.name, s.rate.String(), s.send.String(), s.send99.String(), cpuCell(s.cpu)}, ratios(all, many, s.rate)...)...)
 	}
 	t.end()
 	return nil
@@ -113,6 +133,27 @@ func (b *bench) turn(ctx context.Context, c contender, workers int, to *standing
 	return nil
 }
 
+// fewer says who has not as many as n messages.
+func fewer(all []contender, n int) (text string) {
+	for _, c := range all {
+		if most := c.messages(n); most < n {
+			text += fmt.Sprintf(", %s %d", c.name, most)
+		}
+	}
+	return text
+}
+
+// against are the rows that the others are compared with, in the order of their columns.
+var against = []string{"Redis, always", "beanstalkd -f0", "NATS, sync always", "PostgreSQL"}
+
+// ratios is how many times the median rate of each of these ours is.
+func ratios(all []contender, found []standing, ours series) (cells []string) {
+	for _, name := range against {
+		cells = append(cells, ratio(ours, rateOf(all, found, name)))
+	}
+	return cells
+}
+
 func rateOf(all []contender, found []standing, name string) series {
 	for i, c := range all {
 		if c.name == name {
@@ -124,7 +165,7 @@ func rateOf(all []contender, found []standing, name string) series {
 
 // ratio is how many times a peer's median rate ours is.
 func ratio(ours, peer series) string {
-	if len(peer) == 0 {
+	if len(peer) == 0 || peer.median() == 0 {
 		return "-"
 	}
 	return fmt.Sprintf("%.2f", ours.median()/peer.median())

@@ -36,6 +36,10 @@ type figures struct {
 	took       time.Duration
 }
 
+// tell says whether there was something to see. How many lives begin depends on where the
+// kills fall, and on the backoff that they bring: each of the six slots has had one.
+func (f figures) tell() bool { return f.kills >= 5 && f.lives >= 6 && f.outlived > 0 }
+
 func (f figures) String() string {
 	return fmt.Sprintf("seed %d: %d kills, %d of them during the start, in %s; %d lives of slots; %d processes outlived their supervisor, %d its successor's start; %d violations",
 		f.seed, f.kills, f.starting, f.took.Round(time.Millisecond), f.lives, f.outlived, f.survivors, len(f.violations)) +
@@ -43,7 +47,8 @@ func (f figures) String() string {
 }
 
 // kills kills n supervisors, or as many as can be killed within a time where that is
-// not 0. It returns an error where something was left or overlapped.
+// not 0 and what was seen until then tells something. It returns an error where
+// something was left or overlapped.
 func kills(ctx context.Context, binary string, seed uint64, n int, within time.Duration) (f figures, err error) {
 	folder, err := os.MkdirTemp("", "sv-kills-")
 	if err != nil {
@@ -69,15 +74,20 @@ func kills(ctx context.Context, binary string, seed uint64, n int, within time.D
 		return f, err
 	}
 	began := time.Now()
-	bound := ctx
-	if within > 0 {
-		var cancel context.CancelFunc
-		bound, cancel = context.WithTimeout(ctx, within)
-		defer cancel()
-	}
-	err = r.drive(bound, n)
+	err = r.drive(ctx, func() (bool, error) {
+		if r.figures.kills >= n {
+			return true, nil
+		}
+		if within == 0 || time.Since(began) < within {
+			return false, nil
+		}
+		_, err := r.read()
+		return r.figures.tell(), err
+	})
 	r.figures.took = time.Since(began)
-	err = errors.Join(err, r.read())
+	said, failed := r.read()
+	r.figures.violations = append(r.figures.violations, said...)
+	err = errors.Join(err, failed)
 	if err == nil && len(r.figures.violations) > 0 {
 		err = errors.New("something was left or overlapped")
 	}
@@ -108,17 +118,23 @@ actors:
 	return os.WriteFile(filepath.Join(r.folder, "actors.yaml"), []byte(text), 0o600)
 }
 
-// drive starts and kills, and ends the last supervisor in order.
-func (r *run) drive(ctx context.Context, n int) error {
+// drive starts and kills until it is enough, and ends the last supervisor in order.
+func (r *run) drive(ctx context.Context, enough func() (bool, error)) error {
 	chance := rand.New(rand.NewPCG(r.seed, 1))
 	usual := 300 * time.Millisecond // what a start takes here
 	generation := 0
-	for ; generation < n && ctx.Err() == nil; generation++ {
+	for ; ; generation++ {
+		if over, err := enough(); err != nil || ctx.Err() != nil {
+			return errors.Join(err, context.Cause(ctx))
+		} else if over {
+			break
+		}
 		s, err := r.start(generation)
 		if err != nil {
 			return err
 		}
-		began, moment := time.Now(), time.Duration(chance.Int64N(int64(400*time.Millisecond)))
+		// On a machine where a start takes long, so does what comes after it.
+		began, moment := time.Now(), time.Duration(chance.Float64()*float64(max(usual, 400*time.Millisecond)))
 		if generation%2 == 0 {
 			if err := s.ready(); err != nil {
 				return err
@@ -189,20 +205,22 @@ func (r *run) look(generation int) error {
 	return err
 }
 
-// read reads what the lives have written down.
-func (r *run) read() error {
+// read reads what the lives have written down: it counts those that have begun, and
+// returns what they say of others.
+func (r *run) read() (violations []string, err error) {
 	text, err := os.ReadFile(filepath.Join(r.folder, "lives"))
-	if err != nil {
-		return err
+	if err != nil && !errors.Is(err, os.ErrNotExist) { // none has begun
+		return nil, err
 	}
+	r.figures.lives = 0
 	for line := range strings.Lines(string(text)) {
 		if strings.HasPrefix(line, "begin ") {
 			r.figures.lives++
-		} else {
-			r.figures.violations = append(r.figures.violations, strings.TrimSpace(line))
+		} else if strings.HasSuffix(line, "\n") { // else it is being written
+			violations = append(violations, strings.TrimSpace(line))
 		}
 	}
-	return nil
+	return violations, nil
 }
 
 // living are the processes of the fleet whose generation which accepts. A process

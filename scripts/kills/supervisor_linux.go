@@ -16,7 +16,7 @@ import (
 )
 
 // limit is how long a supervisor may take to be ready, or to end in order.
-const limit = 2 * time.Minute
+const limit = 4 * time.Minute
 
 // A supervisor is one `sovereign run`.
 type supervisor struct {

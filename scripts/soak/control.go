@@ -13,7 +13,7 @@ import (
 
 // patience is how long an operator waits for an answer. A stopped supervisor is
 // continued long before.
-const patience = 30 * time.Second
+const patience = 3 * time.Minute
 
 // ask makes one request as an operator, on a connection of its own. An answer that
 // is a refusal is a *protocol.Error; after any other error what was asked may have

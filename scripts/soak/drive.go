@@ -43,6 +43,10 @@ type Counts struct {
 	WorkerKills, WorkerStops, SupervisorKills, SupervisorStops, SupervisorEnds, EarlyKills, Starts, Steps int
 }
 
+// drainLimit is how long it may take until all that was sent has ended: on a machine that
+// has other things to do many attempts run into their timeout, and are made again.
+const drainLimit = 10 * time.Minute
+
 // askers bounds what operators ask at one time.
 const askers = 24
 
@@ -73,7 +77,7 @@ func (run *Run) drive(ctx context.Context, period time.Duration) (e Evidence, er
 	if err := run.disturb(ctx, period); err != nil {
 		return e, err
 	}
-	if err := run.drain(ctx, limit+2*period); err != nil {
+	if err := run.drain(ctx, drainLimit+2*period); err != nil {
 		return e, err
 	}
 	return run.read(ctx)

@@ -131,7 +131,7 @@ func (h History) grants() map[string][]granted {
 	return out
 }
 
-// Refusals counts the answers by category, without yes.
+// refusals counts what was refused, by category.
 func (h History) refusals() map[refusal.Category]int {
 	out := map[refusal.Category]int{}
 	for _, c := range h.calls {

@@ -202,7 +202,7 @@ func (h History) operations(m protocol.MessageDetail, grants []granted, end int6
 }
 
 // historyLimit is how long the search for an order may take for one message.
-const historyLimit = 10 * time.Second
+const historyLimit = 2 * time.Minute
 
 // checkHistories: the answers about each message are those of some order in which
 // each happened at one instant.

@@ -17,7 +17,7 @@ import (
 )
 
 // patience bounds every wait: beyond it something is broken.
-const patience = 60 * time.Second
+const patience = 5 * time.Minute
 
 // A container is a booted systemd.
 type container struct {
