@@ -13,13 +13,9 @@ import (
 // goes on as before, where that is not so when ctx ends, or while something does not
 // die of SIGKILL.
 func (sup *Supervisor) Hold(ctx context.Context) error {
-	if err := sup.operable(); err != nil {
+	if err := sup.holdAll(); err != nil {
 		return err
 	}
-	// No reload comes in between: what is made by one would not be held.
-	sup.changing.Lock()
-	each(sup.actors(), func(s *slot) { s.call(s.hold) })
-	sup.changing.Unlock()
 	for {
 		changed := sup.changes.wait()
 		why := sup.busy()
@@ -36,6 +32,18 @@ func (sup *Supervisor) Hold(ctx context.Context) error {
 			return refusal.New(refusal.Unavailable, "the processes cannot be passed on now", why, "wait until it is done, then try again").Later()
 		}
 	}
+}
+
+// holdAll holds every slot. No reload comes in between: what is made by one would not be
+// held.
+func (sup *Supervisor) holdAll() error {
+	sup.changing.Lock()
+	defer sup.changing.Unlock()
+	if err := sup.operable(); err != nil {
+		return err
+	}
+	each(sup.actors(), func(s *slot) { s.call(s.hold) })
+	return nil
 }
 
 // Release ends Hold.

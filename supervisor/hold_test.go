@@ -1,6 +1,7 @@
 package supervisor_test
 
 import (
+	"strconv"
 	"testing"
 
 	"github.com/sovereign-run/sovereign/config"
@@ -34,4 +35,20 @@ func TestHold_StopOfWhatIsIdle(t *testing.T) {
 	if err := w.stop(); err != nil {
 		t.Errorf("stop of the supervisor: %v", err)
 	}
+}
+
+// Whoever has seen one slot at work may operate on it, however many are still being told
+// to start: the answer is not that the supervisor is starting. Let go of changing before
+// all are told and this fails.
+func TestHold_WhileOthersAreToldToStart(t *testing.T) {
+	actors := []config.Actor{shell("a", config.Task, "true")}
+	for i := range 300 {
+		actors = append(actors, shell("after"+strconv.Itoa(i), config.Task, "true"))
+	}
+	w := run(t, actors...)
+	w.state("a", "idle")
+	if err := w.sup.Hold(t.Context()); err != nil {
+		t.Error(err)
+	}
+	w.sup.Release()
 }

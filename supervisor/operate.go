@@ -75,11 +75,17 @@ func (sup *Supervisor) tell(name string, wish event, record func() error) ([]wis
 	return out, nil
 }
 
-// operable refuses what comes before the slots run or after they stop.
+// operable refuses what comes before the slots run or after they stop. Call it with
+// changing held.
 func (sup *Supervisor) operable() error {
 	if sup.isClosing() {
 		return stoppingNow()
 	}
+	return sup.begun()
+}
+
+// begun refuses what comes before the slots run. Call it with changing held.
+func (sup *Supervisor) begun() error {
 	if !sup.isRunning() {
 		return refusal.New(refusal.Unavailable, "the supervisor is starting", "it recovers what its predecessor left", "try again").Later()
 	}
@@ -171,8 +177,10 @@ func (sup *Supervisor) Signal(ctx context.Context, name, sig string) error {
 	if number == 0 {
 		return refusal.New(refusal.BadRequest, fmt.Sprintf("there is no signal %.20q", sig), "signals are named HUP, INT, USR1, …, or given by number", "see `kill -l`")
 	}
-	// What is stopping may still be signalled (C10).
-	if err := sup.operable(); err != nil && !sup.isRunning() {
+	sup.changing.RLock()
+	err = sup.begun() // what is stopping may still be signalled (C10)
+	sup.changing.RUnlock()
+	if err != nil {
 		return err
 	}
 	var mu sync.Mutex

@@ -57,7 +57,7 @@ type Supervisor struct {
 
 	environ  []string                 // what children inherit, each name once
 	fleet    atomic.Pointer[[]*actor] // replaced as a whole, by whoever holds changing
-	changing sync.RWMutex             // held while the fleet is replaced; read-held while all slots of an actor are told something
+	changing sync.RWMutex             // held while the fleet is replaced or set to work; read-held while all slots of an actor are told something
 	living   living
 	gate     gate
 	changes  changes
@@ -175,6 +175,8 @@ func (sup *Supervisor) begin(ctx context.Context) (begun bool, err error) {
 	sup.listen()
 	sup.box.Note(mailbox.Event{Kind: protocol.EventSupervisorStarted})
 
+	sup.changing.Lock() // who has seen one slot at work may operate on any: it waits until all are told
+	defer sup.changing.Unlock()
 	for _, a := range sup.actors() {
 		for _, s := range a.slots {
 			sup.own(s)

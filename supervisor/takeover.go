@@ -126,6 +126,8 @@ func (sup *Supervisor) takeOver() {
 		}
 	}
 	sup.handed = nil    // bodies of results, and what channels have read
+	sup.changing.Lock() // as in begin
+	defer sup.changing.Unlock()
 	for _, a := range fleet {
 		for _, s := range a.all() {
 			sup.own(s)
