@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/sovereign-run/sovereign/fence"
 	"github.com/sovereign-run/sovereign/refusal"
@@ -60,7 +61,10 @@ func (b *Box) SendBatch(ctx context.Context, list []Outgoing, done func(n int)) 
 	} else {
 		sent, err = b.sendStaged(ctx, steps, done)
 	}
-	return sent, beyondRoom(err, drafts)
+	if err != nil {
+		return nil, b.ownKey(ctx, beyondRoom(err, drafts), drafts)
+	}
+	return sent, nil
 }
 
 // beyondRoom is err, the refusal of a batch; where the inbox is full that has not room for
@@ -83,6 +87,30 @@ func beyondRoom(err error, drafts []*draft) error {
 	return &BatchError{which.Index, refusal.New(refusal.InboxFull, "the inbox of "+full.to+" has no room for the batch",
 		fmt.Sprintf("%d messages of the batch are to it, and its limit is %d", n, full.limit),
 		fmt.Sprintf("send at most %d at a time, or raise inbox.limit", full.limit))}
+}
+
+// ownKey is err, the refusal of a batch; where it is for a key that an earlier message of the
+// same batch has it says which one. Nothing of the batch was sent, so that there is no message
+// with that key to look at, and what it was called is the name of another one next.
+func (b *Box) ownKey(ctx context.Context, err error, drafts []*draft) error {
+	which, ok := errors.AsType[*BatchError](err)
+	if !ok || !refusal.Has(err, refusal.DuplicateKey) {
+		return err
+	}
+	d := drafts[which.Index]
+	first := slices.IndexFunc(drafts[:which.Index], func(one *draft) bool { return one.to == d.to && one.content.key == d.content.key })
+	if first < 0 {
+		return err
+	}
+	held := false // by a message that was there before
+	if lost := b.store.View(context.WithoutCancel(ctx), func(r store.Reader) error {
+		held = r.Get(dedupKey(d.to, d.content.key)) != nil
+		return nil
+	}); lost != nil || held {
+		return err
+	}
+	return &BatchError{which.Index, refusal.New(refusal.DuplicateKey, fmt.Sprintf("message %d of the batch has the key %s as well", first+1, quote(d.content.key)),
+		"it says something else", "give each a key of its own, or leave one of the two out: nothing was sent")}
 }
 
 // batchSteps cuts a batch into what one transaction can hold.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -192,5 +193,39 @@ func TestImport_KeepsKeysAsTheyWereHeld(t *testing.T) {
 	}
 	if _, err := h.Box.Send(t.Context(), mailbox.Outgoing{To: "work", Key: "k", Body: []byte("another")}); err != nil {
 		t.Error(err)
+	}
+}
+
+// Two messages of one batch, or two sends of one attempt, with one key and other content are
+// refused, and that names no message: none was sent that anybody could look at. A key that a
+// message holds names it. Remove ownKey, or the case of staged sends in duplicateTx, and this
+// fails.
+func TestSendBatch_OneKeyForTwo(t *testing.T) {
+	for _, n := range []int{2, 30} {
+		h := mailboxtest.Open(t, mailboxtest.Actor("work"))
+		ctx := t.Context()
+		list := batch(n, nil)
+		list[0].Key, list[n-1].Key = "k", "k"
+		_, err := h.Box.SendBatch(ctx, list, nil)
+		refused(t, "a batch with one key for two", err, refusal.DuplicateKey)
+		if e := refusal.Of(err); e == nil || e.Message != `message 1 of the batch has the key "k" as well` || strings.Contains(e.Next, "inbox show") {
+			t.Errorf("%d messages: %+v", n, e)
+		}
+		first, err := h.Box.Send(ctx, list[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = h.Box.SendBatch(ctx, list, nil)
+		refused(t, "a batch with the key of a message", err, refusal.DuplicateKey)
+		if e := refusal.Of(err); e == nil || !strings.Contains(e.Next, "inbox show "+first.ID.String()) {
+			t.Errorf("%d messages, a message has the key: %+v", n, e)
+		}
+		a := h.MustBegin(t, "work", 1)
+		ref := mailboxtest.RefOf(h.MustClaim(t, a, first.ID))
+		_, err = h.Box.Settle(ctx, a, ref, mailboxtest.Completed(""), []mailbox.Outgoing{{To: "work", Key: "l", Body: []byte("1")}, {To: "work", Key: "l", Body: []byte("2")}})
+		refused(t, "a completion with one key for two", err, refusal.DuplicateKey)
+		if e := refusal.Of(err); e == nil || !strings.Contains(e.Message, "staged with it") || strings.Contains(e.Next, "inbox show") {
+			t.Errorf("two sends of an attempt: %+v", e)
+		}
 	}
 }

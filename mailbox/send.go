@@ -286,11 +286,15 @@ func (b *Box) duplicateTx(tx store.Tx, d *draft, s State, parent Ref) (Sent, err
 		// look at what holds the key.
 		return Sent{}, refusal.New(refusal.DuplicateKey, fmt.Sprintf("the key %s is held by a send that is still staged", quote(d.content.key)),
 			"the attempt that staged it has not ended", "send again when it has").Later()
-	case !bytes.Equal(k.print[:], d.print[:]):
+	case bytes.Equal(k.print[:], d.print[:]):
+		return Sent{ID: k.id, Duplicate: true}, nil
+	case holder != nil && holder.state == staged && !published(tx, holder.parent):
+		return Sent{}, refusal.New(refusal.DuplicateKey, fmt.Sprintf("the key %s is held by another send that is staged with it", quote(d.content.key)),
+			"that one says something else", "use another key, or leave one of the two out")
+	default:
 		return Sent{}, refusal.New(refusal.DuplicateKey, fmt.Sprintf("the key %s is held by message %s", quote(d.content.key), k.id),
 			"that message to "+d.to+" says something else", "use another key, or see `sovereign inbox show "+k.id.String()+"`")
 	}
-	return Sent{ID: k.id, Duplicate: true}, nil
 }
 
 // keyOf says until when a message holds its key: zero is for as long as it exists. free
