@@ -109,8 +109,8 @@ func (b *Box) ownKey(ctx context.Context, err error, drafts []*draft) error {
 	}); lost != nil || held {
 		return err
 	}
-	return &BatchError{which.Index, refusal.New(refusal.DuplicateKey, fmt.Sprintf("message %d of the batch has the key %s as well", first+1, quote(d.content.key)),
-		"it says something else", "give each a key of its own, or leave one of the two out: nothing was sent")}
+	return &BatchError{which.Index, refusal.New(refusal.DuplicateKey, fmt.Sprintf("the key %s is held by message %d of the batch", quote(d.content.key), first+1),
+		"that message says something else", "give each a key of its own, or leave one of the two out: nothing was sent")}
 }
 
 // batchSteps cuts a batch into what one transaction can hold.

@@ -208,7 +208,7 @@ func TestSendBatch_OneKeyForTwo(t *testing.T) {
 		list[0].Key, list[n-1].Key = "k", "k"
 		_, err := h.Box.SendBatch(ctx, list, nil)
 		refused(t, "a batch with one key for two", err, refusal.DuplicateKey)
-		if e := refusal.Of(err); e == nil || e.Message != `message 1 of the batch has the key "k" as well` || strings.Contains(e.Next, "inbox show") {
+		if e := refusal.Of(err); e == nil || e.Message != `the key "k" is held by message 1 of the batch` || strings.Contains(e.Next, "inbox show") {
 			t.Errorf("%d messages: %+v", n, e)
 		}
 		first, err := h.Box.Send(ctx, list[0])
