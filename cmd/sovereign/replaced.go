@@ -15,19 +15,21 @@ import (
 
 // A replacedStore is the store that a restore has replaced, as programs read it.
 type replacedStore struct {
-	Kept       string          `json:"kept"` // the file that it is in now
-	Messages   protocol.Counts `json:"messages"`
-	Newer      protocol.Counts `json:"newer"` // of these, sent after the backup was made
-	LastEvent  *time.Time      `json:"last_event,omitempty"`
-	Unreadable string          `json:"unreadable,omitempty"` // why nothing is known of it
+	Kept     string          `json:"kept"` // the file that it is in now
+	Messages protocol.Counts `json:"messages"`
+	// Newer are those that were sent after the backup was made. It is nil where the backup
+	// is of another store: nothing says then which of them are in both.
+	Newer      *protocol.Counts `json:"newer"`
+	LastEvent  *time.Time       `json:"last_event,omitempty"`
+	Unreadable string           `json:"unreadable,omitempty"` // why nothing is known of it
 }
 
-// replacedBy looks at the store old, of which a backup knows the messages up to since;
-// err is why it cannot be read.
-func replacedBy(ctx context.Context, old *bolt.DB, since uint64, err error) *replacedStore {
+// replacedBy looks at the store old, of which a backup knows the messages up to since,
+// if it is none of another store; err is why it cannot be read.
+func replacedBy(ctx context.Context, old *bolt.DB, since uint64, other bool, err error) *replacedStore {
 	out := &replacedStore{}
 	if err == nil {
-		err = out.read(ctx, old, mailbox.ID(since))
+		err = out.read(ctx, old, mailbox.ID(since), other)
 	}
 	if err != nil {
 		out.Unreadable = err.Error()
@@ -35,7 +37,7 @@ func replacedBy(ctx context.Context, old *bolt.DB, since uint64, err error) *rep
 	return out
 }
 
-func (r *replacedStore) read(ctx context.Context, old *bolt.DB, since mailbox.ID) (err error) {
+func (r *replacedStore) read(ctx context.Context, old *bolt.DB, since mailbox.ID, other bool) (err error) {
 	box, err := mailbox.Open(ctx, old, leasesOf(old), mailbox.Options{})
 	if err != nil {
 		return err
@@ -44,11 +46,14 @@ func (r *replacedStore) read(ctx context.Context, old *bolt.DB, since mailbox.ID
 	if r.Messages, err = allCounts(ctx, box); err != nil {
 		return err
 	}
-	newer, err := box.Newer(ctx, since)
-	if err != nil {
-		return err
+	if !other {
+		newer, err := box.Newer(ctx, since)
+		if err != nil {
+			return err
+		}
+		r.Newer = &protocol.Counts{}
+		addCounts(r.Newer, newer)
 	}
-	addCounts(&r.Newer, newer)
 	last, err := box.LastEvents(ctx, 1)
 	if err == nil && len(last) > 0 {
 		r.LastEvent = &last[0].At
@@ -65,7 +70,11 @@ func (r *replacedStore) print(w io.Writer) error {
 		if r.LastEvent != nil {
 			fmt.Fprintf(&b, ", last event %s", r.LastEvent.Format(time.RFC3339))
 		}
-		fmt.Fprintf(&b, "\nsent after the backup, and not in it: %s\n", counted(r.Newer))
+		if r.Newer != nil {
+			fmt.Fprintf(&b, "\nsent after the backup, and not in it: %s\n", counted(*r.Newer))
+		} else {
+			b.WriteString("\nthe backup is of another store: which of these messages are in it too is not known\n")
+		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

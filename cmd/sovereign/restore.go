@@ -70,8 +70,8 @@ func (s *shared) restore(ctx context.Context, std streams, name string) (err err
 				out.Bytes = done
 				shown.show(done, total)
 			},
-			Replaced: func(old *bolt.DB, since uint64, err error) {
-				out.Replaced = replacedBy(ctx, old, since, err)
+			Replaced: func(old *bolt.DB, since uint64, other bool, err error) {
+				out.Replaced = replacedBy(ctx, old, since, other, err)
 				out.Replaced.Kept = filepath.Join(at.data, bolt.KeptFile)
 			},
 		}, bolt.Options{})

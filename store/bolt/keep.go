@@ -41,7 +41,7 @@ func (db *DB) foldOld(m mark, markErr error) (old state, err error) {
 
 // showOld calls fn, which may be nil, with the store that is there, for a backup that
 // says s (see Restoring.Replaced). err is why it cannot be read, if that is known.
-func (db *DB) showOld(fn func(*DB, uint64, error), s state, err error) {
+func (db *DB) showOld(fn func(*DB, uint64, bool, error), s state, err error) {
 	if _, missing := os.Lstat(db.path()); fn == nil || errors.Is(missing, fs.ErrNotExist) {
 		return
 	}
@@ -50,14 +50,10 @@ func (db *DB) showOld(fn func(*DB, uint64, error), s state, err error) {
 		err = old.openForReading()
 	}
 	if err != nil {
-		fn(nil, 0, errors.Join(err, old.release()))
+		fn(nil, 0, false, errors.Join(err, old.release()))
 		return
 	}
-	since := s.sequence
-	if old.state.id != s.id {
-		since = 0
-	}
-	fn(old, since, nil)
+	fn(old, s.sequence, old.state.id != s.id, nil)
 	_ = old.Close() // it was only read
 }
 

@@ -21,8 +21,9 @@ type Restoring struct {
 	// Replaced is given the store that is about to be replaced, open for reading until
 	// it returns, or why that cannot be read. It is not called where there is none.
 	// since is the greatest message number that the backup knows of: what that store has
-	// behind it is newer. It is 0 for the backup of another store.
-	Replaced func(old *DB, since uint64, err error)
+	// behind it is newer. other says that the backup is of a store of another identity,
+	// such as that from which this one was once restored: then no number says so.
+	Replaced func(old *DB, since uint64, other bool, err error)
 }
 
 // Restore puts the backup in the file from in the place of the store in the

@@ -559,12 +559,15 @@ func TestRestore_KeepsWhatItReplaces(t *testing.T) {
 		replaced, holds int
 	}{{file, 40, 10}, {kept, 10, 40}, {kept, 40, 10}} {
 		shown := 0
-		db, err := bolt.Restore(ctx, left, c.from, bolt.Restoring{Replaced: func(old *bolt.DB, since uint64, err error) {
+		db, err := bolt.Restore(ctx, left, c.from, bolt.Restoring{Replaced: func(old *bolt.DB, _ uint64, other bool, err error) {
 			if shown++; err != nil {
 				t.Errorf("restore %d: the store that is replaced: %v", i, err)
 				return
 			}
 			mustHaveNumbers(t, old, c.replaced)
+			if other {
+				t.Errorf("restore %d: the backup is taken for that of another store", i)
+			}
 		}}, bolt.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -584,7 +587,7 @@ func TestRestore_KeepsWhatItReplaces(t *testing.T) {
 	// A store that cannot be read is kept as it is.
 	write(t, left, bolt.DataFile, []byte("damaged"))
 	var why error
-	db, err := bolt.Restore(ctx, left, file, bolt.Restoring{Replaced: func(_ *bolt.DB, _ uint64, err error) { why = err }}, bolt.Options{})
+	db, err := bolt.Restore(ctx, left, file, bolt.Restoring{Replaced: func(_ *bolt.DB, _ uint64, _ bool, err error) { why = err }}, bolt.Options{})
 	if err != nil || why == nil || string(read(t, left, bolt.KeptFile)) != "damaged" {
 		t.Errorf("a damaged store: %v, shown as %v", err, why)
 	}
