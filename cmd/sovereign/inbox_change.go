@@ -274,7 +274,7 @@ With --dry-run it only says how many would be removed.`,
 // purge leaves it to the supervisor which messages of a state go, where nothing but their
 // age says so: many are removed faster than they are listed.
 func (o changeOptions) purge(ctx context.Context, io streams) error {
-	if o.dryRun || o.to+o.from+o.subject != "" {
+	if o.dryRun || !o.yes || o.to+o.from+o.subject != "" {
 		return o.changeChosen(ctx, io)
 	}
 	var purged protocol.InboxPurged

@@ -38,8 +38,8 @@ func (o *changeOptions) addFilters(cmd *cobra.Command) {
 	} else {
 		f.Var(&o.older, "older", "choose those sent at least so long ago")
 		f.IntVar(&o.limit, "limit", 0, "at most `N` of those chosen, the first that were sent (0: all)")
-		f.BoolVar(&o.yes, "yes", false, "do it to all that the filters choose")
 	}
+	f.BoolVar(&o.yes, "yes", o.yes, "do it to all that the filters choose")
 	f.BoolVar(&o.dryRun, "dry-run", false, "only say how many the filters choose")
 	_ = cmd.RegisterFlagCompletionFunc("state", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		names := make([]cobra.Completion, len(o.states))
