@@ -74,6 +74,9 @@ type Cancelling struct {
 	Ref     Ref          // of that attempt
 }
 
+// cancelledReason is why a message was cancelled, where nobody knows better.
+const cancelledReason = "cancelled by an operator"
+
 // Cancel ends a message by a person's word. A NEW or PARKED one is DEAD when it
 // returns. A CLAIMED one is marked, so that every end of its attempt but a
 // completion makes it DEAD, cancelled; Running asks the caller to end the
@@ -98,7 +101,7 @@ func (b *Box) CancelIf(ctx context.Context, id ID, as Standing) (Cancelling, err
 		}
 		switch rec.state {
 		case New, Parked:
-			rec.failure = LastFailure{Category: CategoryCancelled, Reason: "cancelled by an operator", At: at}
+			rec.failure = LastFailure{Category: CategoryCancelled, Reason: cancelledReason, At: at}
 			ready := b.moveTx(tx, rec, Dead, at)
 			end = ending{ref: Ref{ID: id}, to: rec.to, state: Dead, ready: ready, purgeAt: rec.purgeAt}
 			b.eventTx(tx, Event{At: at, Kind: protocol.EventCancelled, Actor: rec.to, Message: id, Category: string(CategoryCancelled)})
@@ -135,7 +138,7 @@ func (b *Box) EndCancelled(ctx context.Context, h fence.Holder, ref Ref) (bool, 
 			return err
 		}
 		e, err := b.endTx(tx, rec, Outcome{Verdict: Kill, Category: CategoryCancelled, ExitCode: -1,
-			Reason: "cancelled by an operator", expired: b.expired(rec, b.leases.Now())}, 0, m)
+			Reason: cancelledReason, expired: b.expired(rec, b.leases.Now())}, 0, m)
 		end = &e
 		return err
 	})

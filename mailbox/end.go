@@ -48,6 +48,9 @@ func (b *Box) endTx(tx store.Tx, rec *record, o Outcome, inline int, m moment) (
 	verb := verbStatus(o.Verdict)
 	if rec.claim.cancelled && o.Verdict != Complete {
 		o.Verdict, o.Category = Kill, CategoryCancelled
+		if o.Reason == "" { // its worker gave it back
+			o.Reason = cancelledReason
+		}
 	}
 	actor := b.policy(rec.to)
 	next := follow(o, rec.attempts, actor, m.random)

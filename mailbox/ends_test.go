@@ -21,6 +21,23 @@ func TestCancel_CompletionWins(t *testing.T) {
 	}
 }
 
+// A worker that gives a cancelled message back says nothing of why; who reads the receipt is
+// told. Leave its reason empty and this fails.
+func TestCancel_TheReasonIsSaid(t *testing.T) {
+	h, a, _ := house(t)
+	ref := mailboxtest.RefOf(h.MustClaim(t, a, h.MustSend(t, "work", "")))
+	if c, err := h.Box.Cancel(t.Context(), ref.ID); err != nil || !c.Running {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	if s := h.MustSettle(t, a, ref, mailbox.Outcome{Verdict: mailbox.GiveBack, Category: mailbox.CategoryReleased, ByWorker: true}); s.State != mailbox.Dead {
+		t.Fatalf("%s", s.State)
+	}
+	d := h.MustShow(t, ref.ID)
+	if d.LastFailure == nil || d.LastFailure.Reason != "cancelled by an operator" || d.Receipts[0].Reason != d.LastFailure.Reason {
+		t.Errorf("%+v, %+v", d.LastFailure, d.Receipts)
+	}
+}
+
 // P4.3, P2.6: what a process held ends together with its lease: if it lives on all
 // the same it claims nothing more. Leave the lease on record in Leave and this
 // fails.

@@ -59,6 +59,8 @@ type handedRefusal struct {
 	Why       string           `json:"why,omitempty"`
 	Next      string           `json:"next,omitempty"`
 	Retryable bool             `json:"retryable,omitempty"`
+	// Misdeclared is what the cause says, which is not handed on.
+	Misdeclared bool `json:"misdeclared,omitempty"`
 }
 
 type handedChild struct {
@@ -273,7 +275,7 @@ func (s *slot) describe() handedSlot {
 		h.Ends = append(h.Ends, handedEnd{e.at, e.of})
 	}
 	if r := refusal.Of(s.history.trouble); r != nil {
-		h.Trouble = &handedRefusal{r.Category, r.Message, r.Why, r.Next, r.Retryable}
+		h.Trouble = &handedRefusal{r.Category, r.Message, r.Why, r.Next, r.Retryable, misdeclared(s.history.trouble)}
 	}
 	if c := s.child; c != nil {
 		h.Child = c.describe(s.def.Load())

@@ -182,6 +182,9 @@ func (s *slot) status(v *view, now time.Time) SlotStatus {
 // correctIt is what a person can do about a command or a user that is not there.
 const correctIt = "correct its command, cwd, env, user or limits in actors.yaml, then run sovereign reload"
 
+// errMisdeclared is in the place of a cause that a supervisor before this one has seen.
+var errMisdeclared = errors.New("what its declaration names is not there")
+
 // misdeclared reports whether a start has failed for what the actor's declaration names:
 // it does so again until either is corrected.
 func misdeclared(err error) bool {
@@ -191,7 +194,7 @@ func misdeclared(err error) bool {
 	_, noUser := errors.AsType[user.UnknownUserError](err)
 	_, noUID := errors.AsType[user.UnknownUserIdError](err)
 	_, noGroup := errors.AsType[user.UnknownGroupError](err)
-	return noUser || noUID || noGroup
+	return noUser || noUID || noGroup || errors.Is(err, errMisdeclared)
 }
 
 // severity orders states by how much a person wants to know of them.

@@ -74,7 +74,11 @@ func (s *slot) restore(h handedSlot, p *process.Process) {
 		s.history.budget.ends = append(s.history.budget.ends, counted{e.At, e.Of})
 	}
 	if r := h.Trouble; r != nil {
-		s.history.trouble = &refusal.Error{Category: r.Category, Message: r.Message, Why: r.Why, Next: r.Next, Retryable: r.Retryable}
+		trouble := &refusal.Error{Category: r.Category, Message: r.Message, Why: r.Why, Next: r.Next, Retryable: r.Retryable}
+		if r.Misdeclared {
+			trouble = trouble.Because(errMisdeclared)
+		}
+		s.history.trouble = trouble
 	}
 	now := s.sup.now()
 	if h.Child != nil {
