@@ -1,7 +1,10 @@
 package supervisor_test
 
 import (
+	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/sovereign-run/sovereign/config"
@@ -51,4 +54,33 @@ func TestHold_WhileOthersAreToldToStart(t *testing.T) {
 		t.Error(err)
 	}
 	w.sup.Release()
+}
+
+// A task that ends while an upgrade passes it on is followed by the next before the slot is
+// told to go on: it looks for work already, and does so once. With two that look, the one
+// is refused the lease that the other holds, and the process of that one is known to nobody:
+// its message is CLAIMED for ever, and the slot starts nothing more. Have goOn call seek and
+// this fails.
+func TestTakeOver_LooksForWorkOnce(t *testing.T) {
+	dir := t.TempDir()
+	mkfifo(t, filepath.Join(dir, "go"))
+	w := run(t, shell("t", config.Task, "cat "+filepath.Join(dir, "go")))
+	w.state("t", "idle")
+	w.sup.GoOn()
+	sent, err := w.box.SendBatch(t.Context(), []mailbox.Outgoing{{To: "t"}, {To: "t"}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range sent {
+		w.state("t", "up")
+		if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0); err != nil {
+			t.Fatal(err)
+		}
+		if d := w.await(s.ID); d.State != mailbox.Done || len(d.Receipts) != 1 {
+			t.Errorf("%s is %s with %d receipts", s.ID, d.State, len(d.Receipts))
+		}
+	}
+	if text := w.log.String(); strings.Contains(text, "cannot happen") || strings.Contains(text, "state=backoff") {
+		t.Errorf("the slot looked twice:\n%s", text)
+	}
 }

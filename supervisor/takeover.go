@@ -189,14 +189,15 @@ func (s *slot) connect(h *handedChild) {
 	}
 }
 
-// goOn is the first thing that the slot's goroutine does: what the slot waits for is
-// begun anew.
+// goOn begins anew what the slot waits for. It need not be the first thing that the slot's
+// goroutine does: a process that ended meanwhile may have been followed already, by a slot
+// that looks for work.
 func (s *slot) goOn() {
 	switch s.life.at {
 	case waiting:
 		s.await()
 	case idle:
-		s.seek()
+		s.seekAgain()
 	case starting:
 		if s.child.asksToBeSeen() && !s.child.early {
 			s.probe()
