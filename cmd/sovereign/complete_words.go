@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sovereign-run/sovereign/config"
 	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/server"
 )
@@ -26,6 +27,18 @@ func completeActor(s *shared) cobra.CompletionFunc {
 			names = append(names, cobra.CompletionWithDesc(a.Actor, a.Mode+", "+string(a.State)))
 		}
 		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completeRecipient is completeActor without the daemons, which get no messages.
+func completeRecipient(s *shared) cobra.CompletionFunc {
+	every := completeActor(s)
+	return func(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		names, directive := every(cmd, args, word)
+		return slices.DeleteFunc(names, func(c cobra.Completion) bool {
+			_, is, _ := strings.Cut(c, "\t")
+			return strings.HasPrefix(is, string(config.Daemon)+",")
+		}), directive
 	}
 }
 

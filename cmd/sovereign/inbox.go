@@ -39,7 +39,7 @@ whenever something happens to it.`,
   sovereign inbox resize --follow --last 1
   sovereign inbox --older 24h --limit 10 --json | jq -r '.messages[].id'`,
 		Args:              inboxArgs,
-		ValidArgsFunction: completeActor(s),
+		ValidArgsFunction: completeRecipient(s),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("last") && o.last < 1 {
 				return usage("--last must be at least 1", "there is no page of fewer messages", "leave it out for the first page")
@@ -47,7 +47,7 @@ whenever something happens to it.`,
 			if o.follow && !cmd.Flags().Changed("limit") && !cmd.Flags().Changed("after") && !cmd.Flags().Changed("last") {
 				o.last = o.limit // what is new is what one follows
 			}
-			return helpMeant(cmd, args, o.run(cmd.Context(), streamsOf(cmd), argOr(args, "")))
+			return listMeant(args, helpMeant(cmd, args, o.run(cmd.Context(), streamsOf(cmd), argOr(args, ""))))
 		},
 	}
 	f := cmd.Flags()
@@ -65,6 +65,16 @@ whenever something happens to it.`,
 	_ = cmd.RegisterFlagCompletionFunc("state", completeState)
 	cmd.AddCommand(newInboxShow(s), newInboxRetry(s), newInboxCancel(s), newInboxDrop(s), newInboxPurge(s), newInboxExport(s), newInboxImport(s))
 	return cmd
+}
+
+// listMeant is err; where it says that there is no actor list, it says how to get the list.
+func listMeant(args []string, err error) error {
+	if word := argOr(args, ""); word != "list" && word != "ls" || !refusal.Has(err, refusal.UnknownActor) {
+		return err
+	}
+	r := *refusal.Of(err)
+	r.Next = "for the list: sovereign inbox"
+	return &r
 }
 
 // inboxArgs takes one actor. Two words are a command that does not exist.

@@ -49,7 +49,7 @@ func (o *changeOptions) addFilters(cmd *cobra.Command) {
 		return names, cobra.ShellCompDirectiveNoFileComp
 	})
 	_ = cmd.RegisterFlagCompletionFunc("to", func(cmd *cobra.Command, _ []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return completeActor(o.shared)(cmd, nil, word)
+		return completeRecipient(o.shared)(cmd, nil, word)
 	})
 }
 

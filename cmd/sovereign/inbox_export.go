@@ -29,7 +29,7 @@ when their turn comes. Receipts are not written: inbox show has them.`,
 		Example: `  sovereign inbox export > inbox.jsonl
   sovereign inbox export resize --state DEAD | jq -r .last_failure.reason`,
 		Args:              cobra.MatchAll(cobra.MaximumNArgs(1), namedActors),
-		ValidArgsFunction: completeActor(s),
+		ValidArgsFunction: completeRecipient(s),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.export(cmd.Context(), streamsOf(cmd), argOr(args, ""))
 		},

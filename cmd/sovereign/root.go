@@ -95,6 +95,9 @@ category on stderr; 4 there is none (no message to claim, unknown id).`,
 	add(groupWorker, newClaim(&s), newRenew(&s), newComplete(&s), newFail(&s), newRelease(&s), newFence(&s))
 	add(groupStore, newRecover(&s), newLease(&s), newVerify(&s), newBackup(&s), newRestore(&s), newCompact(&s))
 	root.AddCommand(newCompletion(), newVersion(&s), newTakeoverCheck())
+	for _, c := range root.Commands() {
+		c.SuggestFor = otherNames[c.Name()]
+	}
 	root.InitDefaultHelpCmd()
 	for _, c := range root.Commands() {
 		if c.Name() == "help" {
@@ -123,9 +126,30 @@ func runRoot(cmd *cobra.Command, args []string) error {
 	return unknownCommand(cmd, args[0])
 }
 
+// otherNames are what other programs of this kind call a command.
+var otherNames = map[string][]string{
+	"status": {"ps", "ls", "list", "top"},
+	"logs":   {"tail", "log"},
+	"reload": {"reread", "update"},
+	"signal": {"kill"},
+	"send":   {"push", "put", "enqueue", "publish"},
+	"events": {"journal", "monitor"},
+}
+
+// closest are the commands below cmd that word may mean: the one that others call so, or
+// those that it is a slip of.
+func closest(cmd *cobra.Command, word string) []string {
+	for _, c := range cmd.Commands() {
+		if slices.Contains(c.SuggestFor, word) {
+			return []string{c.Name()}
+		}
+	}
+	return cmd.SuggestionsFor(word)
+}
+
 func unknownCommand(cmd *cobra.Command, word string) error {
 	why := ""
-	if close := cmd.SuggestionsFor(word); len(close) > 0 {
+	if close := closest(cmd, word); len(close) > 0 {
 		why = "did you mean " + strings.Join(close, " or ") + "?"
 	}
 	return usage(fmt.Sprintf("%q is no command of %s", cutTo(printable(word), 40), cmd.CommandPath()), why,

@@ -45,8 +45,9 @@ A key makes a send repeatable: the same content again returns the first id, othe
 content is refused (duplicate_key).
 
 Within a task every send is staged: it becomes visible when the task's message is
-completed, and not at all if that fails; --now sends at once. A long-lived worker
-stages with --id and --token of its claim.
+completed, and not at all if that fails; --now sends at once. What a task prints is its
+result, the id too: write > /dev/null behind the send where it is not to be. A
+long-lived worker stages with --id and --token of its claim.
 
 With --batch the messages are the lines of FILE, each a JSON object with the names of
 the flags: {"to": "resize", "body": "a.png", "subject": …, "from", "headers", "key",
@@ -73,7 +74,7 @@ all of it. 0 says that all are DONE.`,
 			}
 			return cobra.RangeArgs(1, 2)(cmd, args)
 		},
-		ValidArgsFunction: completeActor(s),
+		ValidArgsFunction: completeRecipient(s),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.batch != "" {
 				return o.runBatch(cmd.Context(), streamsOf(cmd), argOr(args, ""))
