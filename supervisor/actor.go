@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/sovereign-run/sovereign/refusal"
@@ -52,7 +53,11 @@ func (sup *Supervisor) actor(name string) (*actor, error) {
 			return a, nil
 		}
 	}
-	return nil, refusal.New(refusal.UnknownActor, "there is no actor "+name, "this supervisor's actors.yaml does not declare it",
+	why := "this supervisor's actors.yaml does not declare it"
+	if base, _, slot := strings.Cut(name, "/"); slot && slices.ContainsFunc(sup.actors(), func(a *actor) bool { return a.name() == base }) {
+		why = "that names a slot, and what is done to an actor is done to all of its slots"
+	}
+	return nil, refusal.New(refusal.UnknownActor, "there is no actor "+name, why,
 		"see `sovereign status`")
 }
 
