@@ -64,6 +64,8 @@ type child struct {
 	about   mailbox.Ref // the message that it is killed for, zero = none
 	decided bool        // its end is under way
 
+	tooLarge bool // that its result is too large is noted; owned by the slot
+
 	early bool // it was ready before the slot knew that it runs; owned by the slot
 
 	claims    context.Context // ends when it is to claim no more

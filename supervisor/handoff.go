@@ -82,6 +82,8 @@ type handedChild struct {
 	Limit string      `json:"limit,omitempty"`
 	About mailbox.Ref `json:"about,omitzero"`
 
+	TooLarge bool `json:"too_large,omitempty"`
+
 	Task  *mailbox.Delivery `json:"task,omitempty"`
 	Space string            `json:"space,omitempty"`
 
@@ -287,7 +289,7 @@ func (c *child) describe(now *definition) *handedChild {
 	h := &handedChild{Process: c.holder.Process, Token: c.holder.Token, OS: c.proc.Inherited(), UID: c.uid,
 		StartedAt: c.startedAt, StartedOn: c.startedOn, AliveAt: fence.Instant(c.aliveAt.Load()), Early: c.early,
 		Drained: c.drained(), Unleased: c.unleased.Load(), Said: c.said.Load(), Cause: c.cause, Limit: c.limit, About: c.about,
-		Task: c.task, Space: c.space}
+		TooLarge: c.tooLarge, Task: c.task, Space: c.space}
 	if c.def != now {
 		h.Spec, h.Outdated = c.def.spec, c.def.process != now.process
 	}

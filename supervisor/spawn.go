@@ -202,12 +202,18 @@ func (s *slot) pipes(c *child, spec *process.Spec, ends *ends) (err error) {
 }
 
 // resultBound is how much the stdout of a task may be: with more it is killed. Its
-// attempt then fails; that a part of a result is taken for all of it is never so.
+// attempt then fails; that a part of a result is taken for all of it is never so. It is
+// noted once: the program before this one may have done so for the same child.
 func (s *slot) resultBound(c *child) capture.Bound {
-	most := c.def.spec.ResultMax
-	return capture.Bound{Max: most, Over: func() {
-		s.sup.note(c, protocol.EventResultTooLarge, "message "+c.ref().ID.String()+" wrote more than "+config.FormatSize(most))
-		s.condemn(c, byResult, config.FormatSize(most), c.ref())
+	most := config.FormatSize(c.def.spec.ResultMax)
+	return capture.Bound{Max: c.def.spec.ResultMax, Over: func() {
+		s.post(func() {
+			if !c.tooLarge {
+				c.tooLarge = true
+				s.sup.note(c, protocol.EventResultTooLarge, "message "+c.ref().ID.String()+" wrote more than "+most)
+			}
+			s.killNow(c, byResult, most, c.ref())
+		})
 	}}
 }
 

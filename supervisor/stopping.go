@@ -79,11 +79,14 @@ func (s *slot) killFor(why cause, kind protocol.EventKind, limit time.Duration, 
 // condemn ends c for the message about. Where c is only being made, watch sees
 // to it; where it has ended, there is nothing to do.
 func (s *slot) condemn(c *child, why cause, limit string, about mailbox.Ref) {
-	s.post(func() {
-		if c.because(why, limit, about) && s.child == c {
-			s.step(kill)
-		}
-	})
+	s.post(func() { s.killNow(c, why, limit, about) })
+}
+
+// killNow is condemn, on the slot's own goroutine.
+func (s *slot) killNow(c *child, why cause, limit string, about mailbox.Ref) {
+	if c.because(why, limit, about) && s.child == c {
+		s.step(kill)
+	}
 }
 
 // gone is called when nothing of c is left and its end is on record, or will be with the

@@ -105,6 +105,7 @@ func (s *slot) restoreChild(h *handedChild, p *process.Process) *child {
 	c.proc, c.task, c.space, c.uid = p, h.Task, h.Space, h.UID
 	c.startedAt, c.startedOn, c.early = h.StartedAt, h.StartedOn, h.Early
 	c.cause, c.limit, c.about = h.Cause, h.Limit, h.About
+	c.tooLarge = h.TooLarge
 	c.aliveAt.Store(int64(h.AliveAt))
 	c.unleased.Store(h.Unleased)
 	c.said.Store(h.Said)
