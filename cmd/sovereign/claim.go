@@ -48,7 +48,7 @@ that was killed, or could not be executed, would repeat the last message for eve
 	f.IntVar(&o.max, "max", 1, "claim at most `N`")
 	f.Var((*filled)(&o.id), "id", "claim this message `ID`")
 	f.Var((*filled)(&o.request), "request", "a `name` for this request: repeated by this process, it returns the same claims")
-	f.Var((*filename)(&o.body), "body", "write the body to this `file` (one message only)")
+	f.Var((*filled)(&o.body), "body", "write the body to this `file` (one message only)")
 	f.BoolVar(&o.asShell, "shell", false, "print assignments for eval (one message only)")
 	return cmd
 }

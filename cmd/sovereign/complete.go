@@ -26,7 +26,7 @@ file, else empty. Completing again with the same token changes nothing.`,
 		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), streamsOf(cmd), args) },
 	}
 	o.addFlags(cmd.Flags())
-	cmd.Flags().VarP((*filename)(&o.file), "file", "f", "read the result from this `file`")
+	cmd.Flags().VarP((*filled)(&o.file), "file", "f", "read the result from this `file`")
 	return cmd
 }
 

@@ -93,26 +93,10 @@ func nextClock(text string, now time.Time) (next time.Time, is bool) {
 
 func (i *instant) Type() string { return "time" }
 
-// A filename is a file on the command line. One that is given and empty, as by a variable
-// that is not set, is refused: it would be as if the flag were not there, and an empty
-// body sent, or an empty result committed, in place of what is in the file.
-type filename string
-
-func (n *filename) String() string { return string(*n) }
-
-func (n *filename) Set(text string) error {
-	if text == "" {
-		return errors.New("is empty; name a file")
-	}
-	*n = filename(text)
-	return nil
-}
-
-func (n *filename) Type() string { return "file" }
-
 // A filled is text on the command line that says which one, or what it is to be. One that
 // is given and empty, as by a variable that is not set, is refused: it would be as if the
-// flag were not there, and all be chosen, another one meant, or a send not be repeatable.
+// flag were not there, and all be chosen, another one meant, a send not be repeatable, or
+// an empty body or result be taken in place of a file's.
 type filled string
 
 func (t *filled) String() string { return string(*t) }

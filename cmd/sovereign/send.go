@@ -83,7 +83,7 @@ all of it. 0 says that all are DONE.`,
 		},
 	}
 	f := cmd.Flags()
-	f.VarP((*filename)(&o.file), "file", "f", "read the body from this `file`")
+	f.VarP((*filled)(&o.file), "file", "f", "read the body from this `file`")
 	f.StringVarP(&o.subject, "subject", "s", "", "what it is about, for people")
 	f.StringVar(&o.from, "from", "", "the `sender` (a worker sends as its actor)")
 	f.Var(o.headers, "header", "a header, `key=value`; may be repeated")
@@ -99,7 +99,7 @@ all of it. 0 says that all are DONE.`,
 	f.BoolVar(&o.now, "now", false, "within a task: send at once instead of with the completion")
 	f.Var((*filled)(&o.id), "id", "stage it with the claim of this message `ID`")
 	f.Var(&o.token, "token", "the claim's token, with --id")
-	f.Var((*filename)(&o.batch), "batch", "send the messages of this `file` of JSON lines (- is the standard input), all or none")
+	f.Var((*filled)(&o.batch), "batch", "send the messages of this `file` of JSON lines (- is the standard input), all or none")
 	for _, other := range []string{"file", "subject", "from", "header", "key", "key-ttl", "delay", "at", "priority", "group", "ttl", "now", "id", "token"} {
 		exclude(cmd, "batch", other)
 	}
