@@ -176,7 +176,7 @@ type (
 type ClaimLost struct {
 	ID     string `json:"id"`
 	Token  Token  `json:"token"`
-	Reason string `json:"reason"` // expired, cancelled, …
+	Reason string `json:"reason"` // expired, cancelled or no_progress
 }
 
 // LeaseLost tells a worker to stop at once.
