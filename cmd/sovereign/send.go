@@ -91,7 +91,7 @@ all of it. 0 says that all are DONE.`,
 	f.Var(&o.keyTTL, "key-ttl", "hold the key for so long (default: while the message exists)")
 	f.Var(&o.delay, "delay", "deliver it only after so long")
 	f.Var(&o.at, "at", "deliver it only at this time (RFC 3339, local without a zone, or 18:00: the next such time)")
-	f.IntVar(&o.priority, "priority", 0, "from -100 to 100, higher first (but after 64 before an older one, the oldest)")
+	f.IntVar(&o.priority, "priority", 0, "from -100 to 100, higher first; the oldest goes once 64 went before it")
 	f.Var((*filled)(&o.group), "group", "its `group`: one message of a group is worked on at a time, in send order")
 	f.Var(&o.ttl, "ttl", "not claimed for so long it is given up (DEAD, expired)")
 	f.BoolVarP(&o.wait, "wait", "w", false, "wait for its end and print the result")
