@@ -27,3 +27,10 @@ func (c *Channel) CloseWithin(grace time.Duration) { c.closeWithin(grace) }
 
 // Supervised has c ask s.
 func (c *Control) Supervised(s Supervisor) { c.supervisor = s }
+
+// Links are the connections and channels that are served, or wait to be passed on.
+func (s *Server) Links() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.links)
+}

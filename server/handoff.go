@@ -57,9 +57,7 @@ func (s *Server) Pause(ctx context.Context, listeners ...*Listener) (Handed, err
 	}
 	s.mu.Unlock()
 	for _, l := range listeners {
-		for _, socket := range l.sockets() {
-			_ = socket.SetDeadline(time.Unix(1, 0))
-		}
+		l.pause()
 	}
 	for l := s.unserved(); l != nil; l = s.unserved() {
 		select {
@@ -316,6 +314,15 @@ type HandedListener struct {
 	Short   uintptr `json:"short,omitempty"`  // of the second socket
 	Folder  string  `json:"folder,omitempty"` // that it is in; "" = there is none
 	Control bool    `json:"control"`
+}
+
+// pause accepts nothing more. It returns once all that was accepted are among the links.
+func (l *Listener) pause() {
+	for _, socket := range l.sockets() {
+		_ = socket.SetDeadline(time.Unix(1, 0))
+	}
+	l.accepting.Lock()
+	defer l.accepting.Unlock()
 }
 
 // Handed describes the listener.

@@ -149,3 +149,36 @@ func TestPause_WaitsForACancel(t *testing.T) {
 		t.Errorf("answered %+v, want DEAD", got)
 	}
 }
+
+// What is accepted in the moment of a pause is passed on with the rest. Have the pause not
+// wait for who accepts, and this fails: whoever asked by it was told that the supervisor
+// had ended the connection.
+func TestPause_PassesOnWhatIsJustAccepted(t *testing.T) {
+	h := newHouse(t)
+	for range 50 {
+		var dialing sync.WaitGroup
+		begun := make(chan struct{})
+		peers := make([]*peer, 8)
+		for i := range peers {
+			dialing.Go(func() {
+				if i == len(peers)/2 {
+					close(begun)
+				}
+				peers[i] = h.shell()
+			})
+		}
+		<-begun
+		off, err := h.server.Pause(t.Context(), h.worker)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dialing.Wait()
+		if n := h.server.Links(); n != len(off.Connections) {
+			t.Fatalf("%d connections are passed on, and there are %d", len(off.Connections), n)
+		}
+		h.server.Resume(h.worker)
+		for _, p := range peers {
+			p.ask("nothing", "{}")
+		}
+	}
+}

@@ -105,7 +105,7 @@ func (s *Server) Serve(ctx context.Context, listeners ...*Listener) error {
 	for _, l := range listeners {
 		for _, socket := range l.sockets() {
 			accepting.Go(func() {
-				if err := s.accept(socket, l.kind); err != nil {
+				if err := s.accept(l, socket); err != nil {
 					failed <- fmt.Errorf("accept on %s: %w", l.file, err)
 				}
 			})
@@ -128,14 +128,13 @@ func (s *Server) Serve(ctx context.Context, listeners ...*Listener) error {
 }
 
 // accept returns nil once the listener was closed because the server ends.
-func (s *Server) accept(socket *net.UnixListener, k kind) error {
+func (s *Server) accept(l *Listener, socket *net.UnixListener) error {
 	pause := 5 * time.Millisecond
 	for {
-		conn, err := socket.AcceptUnix()
+		err := s.acceptOne(l, socket)
 		switch {
 		case err == nil:
 			pause = 5 * time.Millisecond
-			s.greet(conn, k, Connection{}, false)
 		case s.stop.Err() != nil:
 			return nil
 		case errors.Is(err, os.ErrDeadlineExceeded):
@@ -155,6 +154,18 @@ func (s *Server) accept(socket *net.UnixListener, k kind) error {
 			return err
 		}
 	}
+}
+
+// acceptOne accepts a connection and greets it. No pause comes in between: nobody would
+// pass on what was accepted and is not among the links yet.
+func (s *Server) acceptOne(l *Listener, socket *net.UnixListener) error {
+	l.accepting.RLock()
+	defer l.accepting.RUnlock()
+	conn, err := socket.AcceptUnix()
+	if err == nil {
+		s.greet(conn, l.kind, Connection{}, false)
+	}
+	return err
 }
 
 // greet starts to serve a connection, or turns it away with one line that says

@@ -27,6 +27,8 @@ type Listener struct {
 	conns *net.UnixListener
 	short *shortFolder // nil: file itself serves everybody
 
+	accepting sync.RWMutex // read-held from before a connection is accepted until it is among the links
+
 	once sync.Once
 	err  error
 }
