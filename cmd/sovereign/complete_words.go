@@ -17,6 +17,15 @@ import (
 // completeActor offers the names of actors, from a running supervisor only: the
 // Tab key opens no store.
 func completeActor(s *shared) cobra.CompletionFunc {
+	return completeActorThat(s, func(protocol.ActorStatus) bool { return true })
+}
+
+// completeRecipient is completeActor without the daemons, which get no messages.
+func completeRecipient(s *shared) cobra.CompletionFunc {
+	return completeActorThat(s, func(a protocol.ActorStatus) bool { return a.Mode != string(config.Daemon) })
+}
+
+func completeActorThat(s *shared, fits func(protocol.ActorStatus) bool) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		var status protocol.Status
 		if len(args) > 0 || !s.glance(cmd.Context(), protocol.MethodStatus, protocol.StatusParams{}, &status) {
@@ -24,21 +33,11 @@ func completeActor(s *shared) cobra.CompletionFunc {
 		}
 		var names []cobra.Completion
 		for _, a := range status.Actors {
-			names = append(names, cobra.CompletionWithDesc(a.Actor, a.Mode+", "+string(a.State)))
+			if fits(a) {
+				names = append(names, cobra.CompletionWithDesc(a.Actor, a.Mode+", "+string(a.State)))
+			}
 		}
 		return names, cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
-// completeRecipient is completeActor without the daemons, which get no messages.
-func completeRecipient(s *shared) cobra.CompletionFunc {
-	every := completeActor(s)
-	return func(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		names, directive := every(cmd, args, word)
-		return slices.DeleteFunc(names, func(c cobra.Completion) bool {
-			_, is, _ := strings.Cut(c, "\t")
-			return strings.HasPrefix(is, string(config.Daemon)+",")
-		}), directive
 	}
 }
 
