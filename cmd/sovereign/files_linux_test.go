@@ -45,14 +45,7 @@ func runFleet(t *testing.T, n int, limit, command string, privileged bool) *flee
 func (f *fleetRun) declare(n int, command string) {
 	t := f.t
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.program = filepath.Join(f.dir, "sovereign") // testscript.Main goes by the name
-	if err := os.Symlink(self, f.program); err != nil {
-		t.Fatal(err)
-	}
+	f.program = linkToSelf(t)
 	file := fmt.Sprintf("version: 1\nactors:\n  d:\n    mode: daemon\n    replicas: %d\n    command: %q\n", n, command)
 	if err := os.WriteFile(filepath.Join(f.dir, "actors.yaml"), []byte(file), 0o600); err != nil {
 		t.Fatal(err)

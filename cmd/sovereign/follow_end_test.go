@@ -13,20 +13,12 @@ import (
 	"testing"
 )
 
-// followable is a folder with an actors.yaml and the program, which runs there.
+// followable is a folder with an actors.yaml, and the program that runs there.
 type followable struct{ dir, program string }
 
 func newFollowable(t *testing.T) followable {
 	t.Helper()
-	f := followable{dir: t.TempDir()}
-	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.program = filepath.Join(f.dir, "sovereign") // testscript.Main goes by the name
-	if err := os.Symlink(program, f.program); err != nil {
-		t.Fatal(err)
-	}
+	f := followable{dir: t.TempDir(), program: linkToSelf(t)}
 	yaml := "version: 1\nactors:\n  up: {command: \"echo up; exec sleep 1000\", mode: daemon}\n  idle: {command: \"exec sleep 1000\", mode: task}\n"
 	if err := os.WriteFile(filepath.Join(f.dir, "actors.yaml"), []byte(yaml), 0o644); err != nil {
 		t.Fatal(err)

@@ -57,15 +57,7 @@ func openTerminal(t *testing.T) terminal {
 // and waits until what it prints holds ready.
 func onTerminal(t *testing.T, dir string, tty terminal, ready string, args ...string) *exec.Cmd {
 	t.Helper()
-	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	link := filepath.Join(t.TempDir(), "sovereign") // testscript.Main goes by the name
-	if err := os.Symlink(program, link); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(link, args...)
+	cmd := exec.Command(linkToSelf(t), args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "TERM=xterm")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty.side, tty.side, tty.side
