@@ -99,9 +99,7 @@ func (s *Server) Resume(listeners ...*Listener) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, l := range listeners {
-		for _, socket := range l.sockets() {
-			_ = socket.SetDeadline(time.Time{})
-		}
+		l.resume()
 	}
 	close(s.paused)
 	s.paused = nil
@@ -323,6 +321,13 @@ func (l *Listener) pause() {
 	}
 	l.accepting.Lock()
 	defer l.accepting.Unlock()
+}
+
+// resume ends pause.
+func (l *Listener) resume() {
+	for _, socket := range l.sockets() {
+		_ = socket.SetDeadline(time.Time{})
+	}
 }
 
 // Handed describes the listener.
