@@ -2,9 +2,11 @@ package supervisor
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
+	"github.com/sovereign-run/sovereign/protocol"
 	"github.com/sovereign-run/sovereign/refusal"
 )
 
@@ -57,7 +59,7 @@ func (sup *Supervisor) actor(name string) (*actor, error) {
 	if base, _, slot := strings.Cut(name, "/"); slot && slices.ContainsFunc(sup.actors(), func(a *actor) bool { return a.name() == base }) {
 		why = "that names a slot, and what is done to an actor is done to all of its slots"
 	}
-	return nil, refusal.New(refusal.UnknownActor, "there is no actor "+name, why,
+	return nil, refusal.New(refusal.UnknownActor, "there is no actor "+strconv.Quote(protocol.Cut(name, 80)), why,
 		"see `sovereign status`")
 }
 

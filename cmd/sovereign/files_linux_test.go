@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -27,7 +26,7 @@ type fleetRun struct {
 	dir     string
 	program string
 	cmd     *exec.Cmd
-	said    bytes.Buffer
+	said    written
 	over    chan error
 }
 

@@ -256,7 +256,12 @@ so long ago (of NEW ones: that were sent so long ago). CLAIMED ones cannot be pu
 With --dry-run it only says how many would be removed.`,
 		Example: `  sovereign inbox purge --state DONE --older 24h
   sovereign inbox purge --state DEAD --to resize --from nightly --dry-run`,
-		Args: cobra.NoArgs,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return usage("inbox purge takes no ACTOR", "which messages are meant its filters say", "an actor's: --to "+shellQuote(args[0]))
+			}
+			return cobra.NoArgs(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.state == "" {
 				return usage("purge needs a state", "it removes every message in it", "sovereign inbox purge --state DONE")

@@ -10,25 +10,34 @@ import (
 	"time"
 )
 
+// A written keeps what one goroutine writes while others look.
+type written struct {
+	mu  sync.Mutex
+	all bytes.Buffer // mu guards
+}
+
+func (w *written) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.all.Write(b)
+}
+
+func (w *written) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.all.String()
+}
+
 // A gate is a reader that takes nothing while it is shut.
 type gate struct {
-	shut    chan struct{} // holds one while it is
-	mu      sync.Mutex
-	written bytes.Buffer // mu guards
+	shut chan struct{} // holds one while it is
+	written
 }
 
 func (g *gate) Write(b []byte) (int, error) {
 	g.shut <- struct{}{}
 	defer func() { <-g.shut }()
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	return g.written.Write(b)
-}
-
-func (g *gate) String() string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.written.String()
 }
 
 func lostLines(n int64) []byte { return fmt.Appendf(nil, "%d lost\n", n) }
