@@ -29,10 +29,10 @@ type changeOptions struct {
 // addFilters gives a command that changes messages the filters of the list.
 func (o *changeOptions) addFilters(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&o.to, "to", "", "choose those to this `actor`")
-	f.StringVar(&o.state, "state", "", "choose those in this `state`: "+o.change.stateNames())
-	f.StringVar(&o.from, "from", "", "choose those from this `sender`")
-	f.StringVar(&o.subject, "subject", "", "choose those with this `text` in the subject")
+	f.Var((*filled)(&o.to), "to", "choose those to this `actor`")
+	f.Var((*filled)(&o.state), "state", "choose those in this `state`: "+o.change.stateNames())
+	f.Var((*filled)(&o.from), "from", "choose those from this `sender`")
+	f.Var((*filled)(&o.subject), "subject", "choose those with this `text` in the subject")
 	if o.endedBefore {
 		f.Var(&o.older, "older", "choose those that ended, or of NEW ones were sent, at least so long ago")
 	} else {
@@ -56,19 +56,12 @@ func (o *changeOptions) addFilters(cmd *cobra.Command) {
 // filters are the flags that choose.
 var filters = []string{"to", "state", "from", "subject", "older"}
 
-// meant refuses a command line that names no messages, or names them twice over. Of a
-// filter that was given without a value, such as --from "$UNSET", all are meant by nobody.
+// meant refuses a command line that names no messages, or names them twice over.
 func (o *changeOptions) meant(cmd *cobra.Command, ids []string) error {
 	name := cmd.Name()
 	var given []string
 	for _, f := range filters {
-		if flag := cmd.Flags().Lookup(f); flag.Changed {
-			if flag.Value.String() == "" {
-				if f == "older" {
-					continue // all are at least so old
-				}
-				return usage("--"+f+" is empty", "it would choose every message", "give it a value, or leave it out")
-			}
+		if flag := cmd.Flags().Lookup(f); flag.Changed && flag.Value.String() != "" { // --older 0s: all are at least so old
 			given = append(given, "--"+f)
 		}
 	}
@@ -105,6 +98,7 @@ func (o changeOptions) choose(ctx context.Context, io streams, conn *connection)
 		states = []protocol.MessageState{only}
 	}
 	list := o.inboxOptions
+	list.limit = mostListed
 	if o.endedBefore {
 		list.older = 0 // it says when they were sent
 	}
@@ -116,7 +110,6 @@ func (o changeOptions) choose(ctx context.Context, io streams, conn *connection)
 	for _, state := range states {
 		list.state, list.after = string(state), ""
 		for more := true; more; more = list.after != "" {
-			list.limit = mostListed
 			page, err := list.page(ctx, conn, o.to)
 			if err != nil {
 				return nil, err
