@@ -168,8 +168,8 @@ func (w *batchWait) await(ctx context.Context, c *client) error {
 		if len(asked) == 0 {
 			return nil
 		}
-		if waiting := queue.waiting(); len(waiting) > 0 {
-			if err := behind.ask(ctx, waiting); err != nil {
+		if queue.left > 0 {
+			if err := behind.ask(ctx, queue.waiting); err != nil {
 				return err
 			}
 		}

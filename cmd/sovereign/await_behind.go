@@ -22,15 +22,15 @@ type behindQueue struct {
 // maxLooks bounds the looks of one connection at a time.
 const maxLooks = 32
 
-// ask asks what is to be asked next; waiting are those that are not waited for.
-func (b *behindQueue) ask(ctx context.Context, waiting []*sentMessage) (err error) {
+// ask asks what is to be asked next; waiting tells which are not waited for.
+func (b *behindQueue) ask(ctx context.Context, waiting func() []*sentMessage) (err error) {
 	switch {
 	case b.reading != "":
 	case b.from == 0:
 		b.reading, err = b.client.ask(ctx, protocol.MethodInboxFollow, protocol.InboxFollowParams{}) // where the journal ends
 	default:
 		if !b.begun { // what has ended before that place
-			b.begun, b.looks = true, waiting
+			b.begun, b.looks = true, waiting()
 		}
 		b.reading, err = b.client.ask(ctx, protocol.MethodEventsList, protocol.EventsListParams{After: b.from, Limit: eventsPage, Wait: protocol.Duration(eventsWait)})
 	}

@@ -8,6 +8,7 @@ import "slices"
 type awaitQueue struct {
 	lanes map[string]*awaitLane
 	order []*awaitLane // as they are first named
+	left  int          // have not been next
 }
 
 type awaitLane struct {
@@ -16,7 +17,7 @@ type awaitLane struct {
 }
 
 func newAwaitQueue(all []*sentMessage) *awaitQueue {
-	q := &awaitQueue{lanes: map[string]*awaitLane{}}
+	q := &awaitQueue{lanes: map[string]*awaitLane{}, left: len(all)}
 	for _, m := range all {
 		l := q.lanes[m.to]
 		if l == nil {
@@ -46,12 +47,13 @@ func (q *awaitQueue) next() *sentMessage {
 	m := least.waiting[0]
 	least.waiting = least.waiting[1:]
 	least.asked++
+	q.left--
 	return m
 }
 
 // waiting are the messages that have not been next.
 func (q *awaitQueue) waiting() []*sentMessage {
-	var out []*sentMessage
+	out := make([]*sentMessage, 0, q.left)
 	for _, l := range q.order {
 		out = append(out, l.waiting...)
 	}
