@@ -178,12 +178,14 @@ func (b *Box) importLarge(ctx context.Context, drafts []*draft, list []Import, f
 	err = b.store.Update(ctx, func(tx store.Tx) (err error) {
 		tx.Delete(stagedKey(parent, id))
 		tx.Delete(claimKey(spacePending, parent))
-		end, err = b.importEndedTx(tx, id, list[0], d.now.UTC())
-		return err
+		if end, err = b.importEndedTx(tx, id, list[0], d.now.UTC()); err != nil {
+			return &BatchError{first, err}
+		}
+		return nil
 	})
 	if err != nil {
 		b.discard(ctx, parent, err)
-		return nil, &BatchError{first, err}
+		return nil, err
 	}
 	b.fold(end)
 	b.arrivals.tell(id, d.to)

@@ -182,8 +182,8 @@ type InboxChanged struct {
 }
 
 // An InboxChange is what became of one message. State is where it stands: of
-// a cancelled message that still runs, CLAIMED; "" where it is gone. Left says that it is
-// not in the state that was asked for, or gone, and was left as it is.
+// a cancelled message that still runs, CLAIMED; "" where it is gone, refused or left. Left
+// says that it does not stand as was asked for, or is gone, and was left as it is.
 type InboxChange struct {
 	ID    string       `json:"id"`
 	State MessageState `json:"state,omitempty"`

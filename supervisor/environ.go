@@ -63,15 +63,14 @@ func declared(env map[string]string) []string {
 // identity is what a child is told of itself (docs/interface.md). wall is the
 // time of the spawn.
 func (c *child) identity(socket string, ttl time.Duration, wall time.Time) []string {
-	env := []string{
+	return []string{
 		"SOVEREIGN_ACTOR=" + c.holder.Slot.Actor,
 		"SOVEREIGN_SLOT=" + strconv.Itoa(c.holder.Slot.Number),
-		"SOVEREIGN_PROCESS=" + string(c.holder.Process),
+		process.MarkVariable + "=" + string(c.holder.Process),
 		"SOVEREIGN_LEASE_TOKEN=" + c.holder.Token.String(),
 		"SOVEREIGN_LEASE_EXPIRES=" + wall.Add(ttl).UTC().Format(time.RFC3339),
 		process.SocketVariable + "=" + socket,
 	}
-	return env
 }
 
 // message is what a task is told of its message.

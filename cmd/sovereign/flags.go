@@ -47,6 +47,7 @@ func (i *instant) String() string {
 }
 
 func (i *instant) Set(text string) error {
+	i.next = false // of the flag that is given twice the last counts
 	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
 		if _, err := t.MarshalText(); err == nil { // a zone a whole day off can be read, not written
 			i.Time = t

@@ -117,7 +117,7 @@ func (o sendOptions) inParts(to string, fit int) string {
 	}
 	send := "sovereign send"
 	if to != "" {
-		send += " " + to
+		send += " " + shellQuote(to)
 	}
 	if o.data != "" {
 		send += " --data " + shellQuote(o.data)
