@@ -114,9 +114,9 @@ func (h *Host) EndMarked(ctx context.Context, match func(mark string) bool) (fou
 
 // Tended are those marks for which match is true that are borne by a process which
 // another supervisor, a living one, looks after: it listens on the socket that the process
-// was given (SOVEREIGN_SOCKET), and the process descends from it. By mark, the supervisor's
-// PID. Of a store that is a copy of another one's they are no leftovers. Empty on systems
-// other than Linux, where no leftover is ended either.
+// was given (SOVEREIGN_SOCKET), bears no such mark itself, and the process descends from
+// it. By mark, the supervisor's PID. Of a store that is a copy of another one's they are no
+// leftovers. Empty on systems other than Linux, where no leftover is ended either.
 func (h *Host) Tended(match func(mark string) bool) (map[string]int, error) { return h.tended(match) }
 
 // Pause stops reaping, so that what ends from now on is left for the next image of

@@ -26,7 +26,7 @@ func (h *Host) tended(match func(mark string) bool) (map[string]int, error) {
 		if err != nil {
 			return nil, err
 		}
-		if by != 0 {
+		if _, left := marks[by]; by != 0 && !left { // who bears a mark is no supervisor, and may be left itself
 			out[mark] = by
 		}
 	}
