@@ -57,7 +57,7 @@ const (
 	EventStaleCompletion EventKind = "stale_completion" // a task ended when its claim was no longer current
 	EventWithdrawn       EventKind = "withdrawn"        // claimed for a slot that was stopped meanwhile, and given back
 	EventCancelling      EventKind = "cancelling"       // an operator cancelled a message that is being worked on
-	EventCancelled       EventKind = "cancelled"        // a message was cancelled and is DEAD
+	EventCancelled       EventKind = "cancelled"        // a message that waited was cancelled and is DEAD
 	EventRetried         EventKind = "retried"          // an operator made a message NEW again
 	EventDropped         EventKind = "dropped"          // an operator removed a message
 	EventRefused         EventKind = "refused"          // a write under a lease or a claim that is not the worker's any more

@@ -29,7 +29,8 @@ each state. The last line is the size of the store, and how much of that is free
 is used again before the file grows. Without a supervisor it shows what is on record.
 
 With --check nothing is printed while all is well; the exit status is 1 when no
-supervisor runs, the store's disk is full, an actor is failed, or dead letters wait.`,
+supervisor runs, the store would not open or its disk is full, an actor is failed or
+sick, or dead letters wait. With --json it prints {"ok", "reasons"}.`,
 		Example: `  sovereign status
   sovereign status resize --json
   sovereign status --check || mail -s "sovereign" ops@example.org < /dev/null`,
