@@ -103,11 +103,11 @@ func (i *interruptions) reloaded(err error) {
 }
 
 // hand is the descriptor of a pipe that holds the signals that have come, a reload only
-// where it has not been carried out, and gets those that come from now on, for the program that takes this one's place: until that is
-// executed they would be lost with this one. One that comes while that begins, before
-// package interrupt was initialized, ends it at once: Go's runtime does not leave these
-// signals blocked.
-// Then the children end with it, as by a SIGKILL, and the next start recovers.
+// where it has not been carried out, and gets those that come from now on, for the program
+// that takes this one's place: until that is executed they would be lost with this one. One
+// that comes while that begins, before package interrupt was initialized, ends it at once:
+// Go's runtime does not leave these signals blocked. Then the children end with it, as by a
+// SIGKILL, and the next start recovers.
 func (i *interruptions) hand() (fd uintptr, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -45,7 +45,8 @@
 //
 // key.go draws the layout of the file, record.go that of a record of the log, open.go
 // the order in which database, log and mark are written, commit.go what a failed commit
-// means, asynchronous.go when what was answered unsynced is synced, log.go when the log turns, checkpoint.go how it is moved into the database,
-// replay.go how it is read after a crash, index.go and cursor.go how tables lie over the
-// database, age.go when a database is too old and what a new epoch is.
+// means, asynchronous.go when what was answered unsynced is synced, log.go when the log
+// turns, checkpoint.go how it is moved into the database, replay.go how it is read after a
+// crash, index.go and cursor.go how tables lie over the database, age.go when a database is
+// too old and what a new epoch is.
 package bolt

@@ -103,11 +103,11 @@ func (h *Host) EndLeftover(ctx context.Context, id Identity, mark, cgroup string
 }
 
 // EndMarked ends every process, with its descendants, whose environment holds
-// SOVEREIGN_PROCESS with a value for which match is true, except this program
-// and its ancestors. It finds what a supervisor started and had no time to
-// record. Call it before the first Start. match must know this store's marks; another store's workers carry the
-// variable too. Results are as of EndLeftover; a StuckError names the marks of
-// what does not die.
+// SOVEREIGN_PROCESS, or else SOVEREIGN_PROBE, with a value for which match is true, except
+// this program and its ancestors. It finds what a supervisor started and had no time to
+// record. Call it before the first Start. match must know this store's marks; another
+// store's workers carry the variables too. Results are as of EndLeftover; a StuckError
+// names the marks of what does not die.
 func (h *Host) EndMarked(ctx context.Context, match func(mark string) bool) (found int, err error) {
 	return h.endMarked(ctx, match)
 }

@@ -132,9 +132,9 @@ func (s selfIdent) with(st stat) Identity {
 	return Identity{BootID: s.boot, PID: st.pid, StartTime: st.start, PIDNamespace: s.namespace}
 }
 
-// markOf is the value of SOVEREIGN_PROCESS, or else SOVEREIGN_PROBE, in the environment that the process of st,
-// as it was read just now, was executed with; ok is false where there is none or it
-// cannot be read (another user's process).
+// markOf is the value of SOVEREIGN_PROCESS, or else SOVEREIGN_PROBE, in the environment
+// that the process of st, as it was read just now, was executed with; ok is false where
+// there is none or it cannot be read (another user's process).
 //
 // In an exec the environment reads as empty, or cut short, for a moment, and a
 // process that forks and executes all the time is often there: that there is none
