@@ -33,7 +33,13 @@ func TestNotifySocket_Memory(t *testing.T) {
 		n.serve(&child{}, os.Getuid())
 		all = append(all, n)
 	}
-	if each := (used() - before) / sockets; each > most {
+	// A reader that has not had its first look yet, or has it just now, holds a buffer, and
+	// nothing tells when the last of them waits.
+	each := (used() - before) / sockets
+	for limit := time.Now().Add(time.Minute); each > most && time.Now().Before(limit); {
+		each = (used() - before) / sockets
+	}
+	if each > most {
 		t.Errorf("%d bytes each, want at most %d", each, most)
 	}
 	for _, n := range all {

@@ -125,9 +125,15 @@ func TestPipe_ThousandsCostNothing(t *testing.T) {
 	for range 2000 {
 		idle = append(idle, pipe(t, l, capture.Stdout))
 	}
+	// One that has not had its first look yet, or has it just now, is not idle: it holds a
+	// buffer, and nothing tells when the last of them waits.
+	const most = 8 << 10
 	perPipe := (inUse() - without) / 2000
+	for limit := time.Now().Add(time.Minute); perPipe > most && time.Now().Before(limit); {
+		perPipe = (inUse() - without) / 2000
+	}
 	t.Logf("%d bytes for an idle pipe", perPipe)
-	if perPipe > 8<<10 {
+	if perPipe > most {
 		t.Errorf("an idle pipe takes %d bytes", perPipe)
 	}
 	for _, w := range idle {
