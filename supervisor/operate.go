@@ -177,9 +177,11 @@ func (sup *Supervisor) Signal(ctx context.Context, name, sig string) error {
 	if number == 0 {
 		return refusal.New(refusal.BadRequest, fmt.Sprintf("there is no signal %.20q", sig), "signals are named HUP, INT, USR1, …, or given by number", "see `kill -l`")
 	}
-	sup.changing.RLock()
-	err = sup.begun() // what is stopping may still be signalled (C10)
-	sup.changing.RUnlock()
+	if !sup.isRunning() { // else nothing is waited for: a reload holds changing while it writes
+		sup.changing.RLock()
+		err = sup.begun() // what is stopping may still be signalled (C10)
+		sup.changing.RUnlock()
+	}
 	if err != nil {
 		return err
 	}

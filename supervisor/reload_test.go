@@ -43,6 +43,37 @@ func (w *world) record(actors []config.Actor) func(context.Context) error {
 	}
 }
 
+// C10: a process can be signalled while a reload waits for a disk that hangs: no store has a
+// part in that. Have Signal wait for the reload and this hangs.
+func TestSignal_WhileAReloadWritesItsRecord(t *testing.T) {
+	heard := newFifo(t)
+	d := shell("d", config.Daemon, `trap 'echo usr1 >"$HEARD"' USR1; echo up >"$HEARD"; while :; do sleep 0.01; done`,
+		func(a *config.Actor) { a.Env = map[string]string{"HEARD": heard.path} })
+	w := run(t, d)
+	heard.word()
+	w.state("d", "up")
+	writes, answers, reloaded := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		_, err := w.sup.Reload(t.Context(), []config.Actor{d}, func(context.Context) error {
+			close(writes)
+			<-answers
+			return nil
+		})
+		reloaded <- err
+	}()
+	<-writes
+	if err := w.sup.Signal(t.Context(), "d", "USR1"); err != nil {
+		t.Error(err)
+	}
+	if word := heard.word(); word != "usr1" {
+		t.Errorf("it heard %q", word)
+	}
+	close(answers)
+	if err := <-reloaded; err != nil {
+		t.Error(err)
+	}
+}
+
 // until waits until the status is as match wants it.
 func (w *world) until(what string, match func(map[string]supervisor.ActorStatus) bool) {
 	w.t.Helper()
