@@ -64,8 +64,8 @@ actors:
 `},
 		{"hello.sh", 0o755, `#!/bin/sh
 # One message: its body is on stdin. What goes to stdout is its result, stderr is
-# the log. Exit 0 completes it; anything else fails this attempt, and it is
-# tried again.
+# the log. Exit 0 completes it; 75 asks for it later, 65 says that it is bad;
+# anything else fails this attempt, and it is tried again.
 set -eu
 name=$(cat)
 echo "greeting $name: message $SOVEREIGN_MESSAGE_ID, attempt $SOVEREIGN_ATTEMPT" >&2
