@@ -248,7 +248,7 @@ var meanings = map[refusal.Category]string{
 	refusal.WrongState:          "it cannot be done in the present state",
 	refusal.UnknownActor:        "there is no such actor, or no store",
 	refusal.InboxFull:           "the inbox is at its limit: try later",
-	refusal.MessageTooLarge:     "the body or a field is too large",
+	refusal.MessageTooLarge:     "the body, or a line, is too large",
 	refusal.DuplicateKey:        "the key was used with other content",
 	refusal.DiskFull:            "the disk is full; nothing was stored",
 	refusal.StoreLocked:         "another process has the store open",
