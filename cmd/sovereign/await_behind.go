@@ -12,9 +12,10 @@ import (
 type behindQueue struct {
 	*batchWait
 	client  *client
-	begun   bool
+	placed  bool        // from is known
+	begun   bool        // it has looked at all
 	reading protocol.ID // request for what the journal tells; "" is none
-	from    uint64      // place in the journal; 0: it is not known yet
+	from    uint64      // place in the journal
 	looks   []*sentMessage
 	looking map[protocol.ID]*sentMessage
 }
@@ -26,7 +27,7 @@ const maxLooks = 32
 func (b *behindQueue) ask(ctx context.Context, waiting func() []*sentMessage) (err error) {
 	switch {
 	case b.reading != "":
-	case b.from == 0:
+	case !b.placed:
 		b.reading, err = b.client.ask(ctx, protocol.MethodInboxFollow, protocol.InboxFollowParams{}) // where the journal ends
 	default:
 		if !b.begun { // what has ended before that place
@@ -61,10 +62,10 @@ func (b *behindQueue) answered(line protocol.Line) error {
 	if line.Error != nil {
 		return line.Error.Refusal()
 	}
-	if b.from == 0 {
+	if !b.placed {
 		var at protocol.InboxFollowed
 		err := json.Unmarshal(line.Result, &at)
-		b.from = at.Events
+		b.from, b.placed = at.Events, true
 		return err
 	}
 	var page protocol.Events
