@@ -161,7 +161,7 @@ type requestKey struct {
 func (b *Box) ready(ctx context.Context, actor string, want int, wait bool, idle func() (context.Context, error)) ([]ID, error) {
 	var out []ID
 	for {
-		id, ok, again, unread := b.index.take(actor, wait && len(out) == 0)
+		id, ok, turn, again, unread := b.index.take(actor, wait && len(out) == 0)
 		switch {
 		case unread != nil && ctx.Err() != nil: // there may be many of them
 			if len(out) > 0 {
@@ -176,7 +176,7 @@ func (b *Box) ready(ctx context.Context, actor string, want int, wait bool, idle
 			}
 			continue
 		case ok:
-			if out = append(out, id); len(out) == want {
+			if out = append(out, id); len(out) == want || turn { // whether it is handed out decides who is next
 				return out, nil
 			}
 			continue
@@ -289,6 +289,7 @@ type granting struct {
 
 // giveBack puts messages taken by ready back into the index.
 func (b *Box) giveBack(ctx context.Context, actor string, ids []ID) {
+	b.index.untake(actor, ids)
 	now := b.wall()
 	_ = b.store.View(context.WithoutCancel(ctx), func(r store.Reader) error {
 		for _, id := range ids {

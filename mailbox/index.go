@@ -42,6 +42,7 @@ type queue struct {
 	waiting []chan struct{}
 	paused  bool
 	passed  int // messages handed out in a row before older ones of lower priority
+	turn    ID  // that was taken last since so many had been, 0 = none
 }
 
 // mostPassed is how many messages in a row may go before an older one because of their
@@ -144,35 +145,57 @@ func (q *queue) empty() bool {
 }
 
 // take removes the first ready message of an actor: highest priority, then send
-// order; after mostPassed that went before an older one, that one. Where that may lie in a
-// block that has not been read, it returns that block, which is to be read first. Where
-// there is none and wait is true it returns a channel that is closed when it is worth
-// looking again; leave must be called with a channel no longer waited on.
-func (x *index) take(actor string, wait bool) (id ID, ok bool, again chan struct{}, unread *block) {
+// order; after mostPassed that went before an older one, that one, and says that it is its
+// turn. Where that may lie in a block that has not been read, it returns that block, which
+// is to be read first. Where there is none and wait is true it returns a channel that is
+// closed when it is worth looking again; leave must be called with a channel no longer
+// waited on. A message that is not handed out after all is to be told to untake.
+func (x *index) take(actor string, wait bool) (id ID, ok, turn bool, again chan struct{}, unread *block) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	q := x.queue(actor)
 	if !q.paused {
 		first, oldest := x.firstOf(q)
-		if first != oldest && q.passed >= mostPassed {
+		if turn = first != oldest && q.passed >= mostPassed; turn {
 			first = oldest
 		}
 		if first >= 0 {
 			l := &q.levels[first]
 			if k, ok := x.before(l); ok {
-				return 0, false, nil, &k
+				return 0, false, false, nil, &k
 			}
 			if q.passed++; first == oldest {
 				q.passed = 0
 			}
-			return l.ids.pop(), true, nil, nil
+			if id = l.ids.pop(); turn {
+				q.turn = id
+			} else if q.turn == id { // it was handed out then, and waits again
+				q.turn = 0
+			}
+			return id, true, turn, nil, nil
 		}
 	}
 	if wait {
 		again = make(chan struct{})
 		q.waiting = append(q.waiting, again)
 	}
-	return 0, false, again, nil
+	return 0, false, false, again, nil
+}
+
+// untake says that ids, which take has returned, are not handed out: that none of them was
+// before another one. The turn of the oldest is the next one's then; otherwise many that
+// have been cancelled would keep it from one that waits.
+func (x *index) untake(actor string, ids []ID) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	q := x.queue(actor)
+	for _, id := range ids {
+		if id == q.turn {
+			q.passed, q.turn = mostPassed, 0
+		} else if q.passed > 0 {
+			q.passed--
+		}
+	}
 }
 
 // firstOf returns which level of q has the message that is next by its priority, and

@@ -30,7 +30,7 @@ func BenchmarkReadyIndex(b *testing.B) {
 			for n := waiting; b.Loop(); n++ {
 				to := names[n%recipients]
 				x.push(to, ID(n+1), 0, time.Time{}, now)
-				id, ok, _, _ := x.take(to, false)
+				id, ok, _, _, _ := x.take(to, false)
 				if !ok {
 					b.Fatal("nothing was ready")
 				}
