@@ -143,11 +143,11 @@ func (sup *Supervisor) overdue(h fence.Holder, ref mailbox.Ref, why mailbox.Cate
 	if why == mailbox.CategoryNoProgress {
 		limit := c.slot.spec().ProgressTimeout.String()
 		c.tellLost(ref, string(why))
-		sup.note(c, protocol.EventNoProgress, "the progress of message "+ref.ID.String()+" did not change for "+limit)
+		sup.noteOf(c, ref.ID, protocol.EventNoProgress, "the progress of message "+ref.ID.String()+" did not change for "+limit)
 		c.slot.condemn(c, byNoProgress, limit, ref)
 		return
 	}
-	sup.note(c, protocol.EventTimeout, "message "+ref.ID.String()+" took longer than "+c.slot.spec().Timeout.String())
+	sup.noteOf(c, ref.ID, protocol.EventTimeout, "message "+ref.ID.String()+" took longer than "+c.slot.spec().Timeout.String())
 	c.slot.condemn(c, byTimeout, c.slot.spec().Timeout.String(), ref)
 }
 

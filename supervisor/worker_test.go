@@ -90,22 +90,30 @@ func TestWorker_NoProgress(t *testing.T) {
 				a.ProgressTimeout = 200 * time.Millisecond
 				a.Retry.MaxAttempts = 1
 			}))
-			d := w.await(w.send("w", ""))
+			id := w.send("w", "")
+			d := w.await(id)
 			if d.State != mailbox.Dead || len(d.Receipts) != 1 || d.Receipts[0].Category != mailbox.CategoryNoProgress || !d.Receipts[0].Counted {
 				t.Fatalf("%s, %+v", d.State, d.Receipts)
+			}
+			if ev := w.event(0, "it makes no progress", kind("w", "no_progress")); ev.Message != id {
+				t.Errorf("the event names message %v, want %v: %+v", ev.Message, id, ev)
 			}
 		})
 	}
 }
 
 // A claim that takes longer than `timeout` ends its process; it is timeout for
-// that message.
+// that message, which the event names.
 func TestWorker_Overdue(t *testing.T) {
 	w := run(t, shell("w", config.Worker, `echo '{"Method":"claim"}' >&3; read -r word id token body <&3; sleep 1000`,
 		func(a *config.Actor) { a.Timeout = 200 * time.Millisecond; a.Retry.MaxAttempts = 1 }))
-	d := w.await(w.send("w", ""))
+	id := w.send("w", "")
+	d := w.await(id)
 	if d.State != mailbox.Dead || len(d.Receipts) != 1 || d.Receipts[0].Category != mailbox.CategoryTimeout {
 		t.Fatalf("%s, %+v", d.State, d.Receipts)
+	}
+	if ev := w.event(0, "it took too long", kind("w", "timeout")); ev.Message != id {
+		t.Errorf("the event names message %v, want %v: %+v", ev.Message, id, ev)
 	}
 }
 
