@@ -156,10 +156,12 @@ func (s *slot) endTask(ctx, drained context.Context, c *child) {
 		e.over = config.FormatSize(c.def.spec.ResultMax)
 	}
 	o := e.task(data, path != "")
-	s.insist(ctx, c, func(ctx context.Context) error {
+	if !s.insist(ctx, c, func(ctx context.Context) error {
 		_, err := s.sup.box.EndTask(ctx, c.holder, c.ref(), o)
 		return err
-	})
+	}) {
+		return // the next start records its end, and reclaims what it left
+	}
 	if o.Verdict != mailbox.Complete {
 		s.sup.dropResult(path)
 	}
@@ -225,8 +227,8 @@ const (
 )
 
 // insist has write record the end of c, see Supervisor.insist.
-func (s *slot) insist(ctx context.Context, c *child, write func(context.Context) error) {
-	s.sup.insist(ctx, s.log, c.holder.Process, write)
+func (s *slot) insist(ctx context.Context, c *child, write func(context.Context) error) bool {
+	return s.sup.insist(ctx, s.log, c.holder.Process, write)
 }
 
 // insist has write record an end, again and again while the store does not take

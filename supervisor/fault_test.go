@@ -214,6 +214,53 @@ func TestOutcomeUnknown_Stops(t *testing.T) {
 	store.say(nil)
 }
 
+// P4.6: the end of a task that the store did not take before its supervisor ended is not
+// durable, and leaves its workspace to the next one, which records the end and reclaims
+// it. Reclaim it whatever insist says and this fails.
+func TestTask_WorkspaceWaitsForAnEndOnRecord(t *testing.T) {
+	for _, refuse := range []*refusal.Error{
+		refusal.New(refusal.DiskFull, "write", "no space left on device", "").Later(),
+		refusal.New(refusal.OutcomeUnknown, "commit", "input/output error", ""),
+	} {
+		t.Run(string(refuse.Category), func(t *testing.T) {
+			said, release := newFifo(t), filepath.Join(t.TempDir(), "release")
+			mkfifo(t, release)
+			task := shell("t", config.Task, `echo kept >"$SOVEREIGN_WORKSPACE/work"; echo "$SOVEREIGN_WORKSPACE" >"$SAID"; read -r word <"$RELEASE"`,
+				func(a *config.Actor) {
+					a.Env, a.Retry.MaxAttempts = map[string]string{"SAID": said.path, "RELEASE": release}, 1
+				})
+			w, store := openMoody(t, task)
+			id := w.send("t", "")
+			space := said.word()
+			store.say(refuse)
+			if err := os.WriteFile(release, []byte("go\n"), 0); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case <-store.asked:
+			case <-time.After(patience):
+				t.Fatal("the end was not tried")
+			}
+			if err := w.stop(); err != nil && !refusal.Has(err, refuse.Category) {
+				t.Fatal(err)
+			}
+			w.result = nil // as far as the clean-up is concerned
+			if text, err := os.ReadFile(filepath.Join(space, "work")); string(text) != "kept\n" {
+				t.Errorf("before its end was on record its workspace held %q, %v", text, err)
+			}
+
+			next := open(t, w.dir, task).run()
+			if d := next.await(id); d.State != mailbox.Dead || len(d.Receipts) != 1 || d.Receipts[0].Category != mailbox.CategoryWorkerLost {
+				t.Errorf("%s, %+v", d.State, d.Receipts)
+			}
+			next.state("t", "idle")
+			if _, err := os.Stat(space); !os.IsNotExist(err) {
+				t.Errorf("its workspace afterwards: %v", err)
+			}
+		})
+	}
+}
+
 // C12: what does not die of SIGKILL leaves the slot stuck, says which process, and
 // nothing is started beside it; once it is gone the last wish counts.
 func TestStuck(t *testing.T) {
