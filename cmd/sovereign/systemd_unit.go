@@ -43,7 +43,7 @@ StartLimitIntervalSec=60
 StartLimitBurst=5
 
 [Service]
-# READY is told once every actor has been started.
+# READY is told once every actor has been up, or has shown that it cannot.
 Type=notify
 NotifyAccess=main
 ExecStart=%s
