@@ -110,6 +110,9 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 	next := "see `" + cmd.CommandPath() + " --help`"
 	if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		why := errors.Unwrap(wrong).Error()
+		if verb, _, _ := strings.Cut(why, " "); verb == "is" || verb == "has" {
+			why = "it " + why
+		}
 		if number, ok := errors.AsType[*strconv.NumError](err); ok {
 			why = "it is no number"
 			if wrong.GetFlag().Value.Type() == "bool" {
