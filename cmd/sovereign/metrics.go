@@ -27,8 +27,8 @@ func newMetrics(s *shared) *cobra.Command {
 		Use:   "metrics",
 		Short: "Print metrics as Prometheus reads them",
 		Long: `Print what the supervisor counts and what it is at the moment, as text in the
-format of Prometheus. Of a stopped store the inboxes alone are told. For a server
-that scrapes, give ` + "`run`" + ` an address with --metrics.
+format of Prometheus. Of a stopped store what is on record is told, such as its inboxes.
+For a server that scrapes, give ` + "`run`" + ` an address with --metrics.
 
 The names are listed in docs/operating.md. Counters start at 0 with the supervisor.`,
 		Example: `  sovereign metrics
