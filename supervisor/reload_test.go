@@ -675,24 +675,37 @@ func TestReload_SlotThatGoesClaimsNoMore(t *testing.T) {
 	said := newFifo(t)
 	greedy := func(n int) config.Actor {
 		return shell("w", config.Worker, `trap '' TERM
-			echo '{"Method":"claim"}' >&3
+			echo '{"Method":"claim","Tell":true}' >&3
 			while read -r word id token body <&3; do
-				test "$word" = claimed || continue
-				echo '{"Method":"claim"}' >&3
-				echo "$body" > `+said.path+`
+				case $word in
+					claimed) echo '{"Method":"claim","Tell":true}' >&3; echo "$body" > `+said.path+` ;;
+					none) echo none > `+said.path+` ;;
+				esac
 			done`, replicas(n), func(a *config.Actor) { a.Stop.Timeout = 100 * time.Millisecond })
 	}
 	w := run(t, greedy(2))
-	for range 2 {
-		w.send("w", "first")
-		said.word()
+	claimedBy := func(body string) int {
+		t.Helper()
+		id := w.send("w", body)
+		if word := said.word(); word != body {
+			t.Fatalf("%q, want %q", word, body)
+		}
+		d, err := w.box.Show(t.Context(), id)
+		if err != nil || d.Claim == nil {
+			t.Fatalf("%v, it is claimed by nobody", err)
+		}
+		return d.Claim.Holder.Slot.Number
+	}
+	for holds := map[int]bool{}; len(holds) < 2; { // who holds one has asked for the next
+		holds[claimedBy("first")] = true
 	}
 	w.reload(greedy(1))
-	w.slot("w", "up", func(s supervisor.SlotStatus) bool { return s.State == "up" })
-	for _, id := range []mailbox.ID{w.send("w", "late"), w.send("w", "later")} { // one for each claim that waits
-		said.word()
-		if d, err := w.box.Show(t.Context(), id); err != nil || d.Claim != nil && d.Claim.Holder.Slot.Number != 1 {
-			t.Errorf("%v, it is claimed by %+v", err, d.Claim)
+	if word := said.word(); word != "none" { // what the one that goes has asked for
+		t.Fatal(word)
+	}
+	for _, body := range []string{"late", "later"} { // one for each claim that waited
+		if slot := claimedBy(body); slot != 1 {
+			t.Errorf("%s is claimed by slot %d", body, slot)
 		}
 	}
 }

@@ -437,7 +437,7 @@ type request struct {
 	Method string
 	ID     string
 	Token  fence.Token
-	Wait   bool
+	Tell   bool // also that a claim has come to nothing
 	Reason string
 
 	Progress string
@@ -469,10 +469,18 @@ func (w *wire) answer(ctx context.Context, ch *wired, h fence.Holder, q request)
 		done := w.sup.Claiming(h.Process)
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		defer context.AfterFunc(w.sup.Draining(h.Process), cancel)()
-		ds, err := w.box.Claim(ctx, h, mailbox.ClaimRequest{Wait: time.Hour})
+		draining := w.sup.Draining(h.Process)
+		defer context.AfterFunc(draining, cancel)()
+		var ds []mailbox.Delivery
+		var err error
+		if draining.Err() == nil {
+			ds, err = w.box.Claim(ctx, h, mailbox.ClaimRequest{Wait: time.Hour})
+		}
 		done()
 		if err != nil || len(ds) == 0 {
+			if q.Tell {
+				ch.write("none\n")
+			}
 			return
 		}
 		ch.write("claimed %s %s %s\n", ds[0].ID, ds[0].Token, ds[0].Body)
