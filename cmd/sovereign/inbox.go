@@ -21,6 +21,7 @@ type inboxOptions struct {
 	older                       span
 	limit, last                 int
 	follow                      bool
+	rest                        bool // with follow: begin with all that came after the cursor
 }
 
 func newInbox(s *shared) *cobra.Command {
@@ -31,8 +32,8 @@ func newInbox(s *shared) *cobra.Command {
 		Long: `List the messages of every actor, or of one, in the order in which they were
 sent; with --last the newest, newest first. It works whether or not a supervisor
 runs. With --follow it begins with the newest, as they stand and in the order in which
-they were sent, and goes on: it shows each message that is sent, at once, and again
-whenever something happens to it.`,
+they were sent, or with all that came after --after, and goes on: it shows each message
+that is sent, at once, and again whenever something happens to it.`,
 		Example: `  sovereign inbox
   sovereign inbox resize --state DEAD
   sovereign inbox --last 10
@@ -47,6 +48,7 @@ whenever something happens to it.`,
 			if o.follow && !cmd.Flags().Changed("limit") && !cmd.Flags().Changed("after") && !cmd.Flags().Changed("last") {
 				o.last = o.limit // what is new is what one follows
 			}
+			o.rest = cmd.Flags().Changed("after") && !cmd.Flags().Changed("limit")
 			return listMeant(args, helpMeant(cmd, args, o.run(cmd.Context(), streamsOf(cmd), argOr(args, ""))))
 		},
 	}

@@ -61,18 +61,8 @@ func (o inboxOptions) followInbox(ctx context.Context, io streams, conn *connect
 	if err := conn.call(ctx, protocol.MethodInboxFollow, protocol.InboxFollowParams{}, &at); err != nil {
 		return err
 	}
-	page, err := o.list(ctx, io, conn, actor)
-	if err != nil {
+	if err := f.begin(ctx); err != nil {
 		return err
-	}
-	if o.last > 0 {
-		slices.Reverse(page.Messages)
-		f.last = 0 // the newest were asked for once
-	}
-	for _, m := range page.Messages {
-		if err := f.show(m, lastKnown(m)); err != nil {
-			return err
-		}
 	}
 	for {
 		params := protocol.InboxFollowParams{Actor: actor, Arrivals: at.Arrivals, Box: at.Box, Events: at.Events, Wait: protocol.Duration(eventsWait)}
@@ -95,6 +85,23 @@ func (o inboxOptions) followInbox(ctx context.Context, io streams, conn *connect
 			return err
 		}
 	}
+}
+
+// begin shows what is there: a page, or all that came after the cursor.
+func (f *follower) begin(ctx context.Context) error {
+	if f.rest {
+		f.limit = mostListed
+		return f.pages(ctx)
+	}
+	page, err := f.list(ctx, f.streams, f.conn, f.actor)
+	if err != nil {
+		return err
+	}
+	if f.last > 0 {
+		slices.Reverse(page.Messages)
+		f.last = 0 // the newest were asked for once
+	}
+	return f.showAll(page.Messages)
 }
 
 // look shows a message as it is now.
@@ -139,20 +146,33 @@ func (f *follower) catchUp(ctx context.Context, why string) error {
 	if f.newest > 0 {
 		f.after = "m" + strconv.FormatUint(f.newest, 10)
 	}
+	return f.pages(ctx)
+}
+
+// pages shows what there is after the cursor.
+func (f *follower) pages(ctx context.Context) error {
 	for {
 		page, err := f.page(ctx, f.conn, f.actor)
 		if err != nil {
 			return err
 		}
-		for _, m := range page.Messages {
-			if err := f.show(m, lastKnown(m)); err != nil {
-				return err
-			}
+		if err := f.showAll(page.Messages); err != nil {
+			return err
 		}
 		if f.after = page.Next; f.after == "" {
 			return nil
 		}
 	}
+}
+
+// showAll shows messages of a list.
+func (f *follower) showAll(list []protocol.Message) error {
+	for _, m := range list {
+		if err := f.show(m, lastKnown(m)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (f *follower) saw(id string) {
