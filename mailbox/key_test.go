@@ -13,7 +13,7 @@ import (
 	"github.com/sovereign-run/sovereign/refusal"
 )
 
-// Report 4.8 #80 and its kind: a key that outlives its message (key ttl) is held for its
+// Report 4.9 #80 and its kind: a key that outlives its message (key ttl) is held for its
 // time, and then goes by itself. Sends with a key of their own each would otherwise leave
 // a record for ever, with nothing that ever removes it. Remove the entry that freeKeyTx
 // makes and this fails.
