@@ -31,3 +31,21 @@ func TestSend_SaysThatTheRecipientHasFailed(t *testing.T) {
 		}
 	}
 }
+
+// Report 4.9 #82, the same of a recipient whose deliveries are held back: the answer says
+// that it is paused, until it is resumed. Leave Paused out of obstacle and this fails.
+func TestSend_SaysThatTheRecipientIsPaused(t *testing.T) {
+	h := newHouse(t)
+	for _, c := range []struct {
+		paused    bool
+		recipient string
+	}{{true, "paused"}, {false, ""}} {
+		if err := h.box.SetPaused(t.Context(), "resize", c.paused); err != nil {
+			t.Fatal(err)
+		}
+		sent, err := h.control.Handle(t.Context(), protocol.MethodSend, []byte(`{"to":"resize"}`))
+		if err != nil || sent.(protocol.SendResult).Recipient != c.recipient {
+			t.Errorf("sent %+v, want %q, %v", sent, c.recipient, err)
+		}
+	}
+}
