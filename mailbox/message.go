@@ -24,7 +24,7 @@ func ParseID(s string) (ID, error) {
 	digits, ok := strings.CutPrefix(s, "m")
 	n, err := strconv.ParseUint(digits, 10, 53)
 	if !ok || err != nil || digits[0] == '0' { // ParseUint takes no sign
-		return 0, refusal.New(refusal.BadRequest, strconv.Quote(protocol.Cut(s, 60))+" is no message id",
+		return 0, refusal.New(refusal.BadRequest, protocol.Quote(s, 60)+" is no message id",
 			"an id is m and a number, as in m42", "see `sovereign inbox` for the ids")
 	}
 	return ID(n), nil
@@ -60,7 +60,7 @@ func ParseState(s string) (State, error) {
 			return st, nil
 		}
 	}
-	return 0, refusal.New(refusal.BadRequest, strconv.Quote(protocol.Cut(s, 60))+" is no state",
+	return 0, refusal.New(refusal.BadRequest, protocol.Quote(s, 60)+" is no state",
 		"the states are NEW, CLAIMED, DONE, DEAD and PARKED", "name one of these")
 }
 

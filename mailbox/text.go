@@ -13,7 +13,7 @@ import (
 const maxReason = 4 << 10
 
 // quote shows a name of unknown origin.
-func quote(s string) string { return strconv.Quote(protocol.Cut(s, 80)) }
+func quote(s string) string { return protocol.Quote(s, 80) }
 
 // printable makes a reason fit to be stored and shown whatever bytes it holds:
 // invalid UTF-8 and control characters other than newline and tab are escaped,

@@ -3,7 +3,6 @@ package server
 import (
 	"encoding/base64"
 	"encoding/json"
-	"strconv"
 	"time"
 	"unicode/utf8"
 
@@ -18,7 +17,7 @@ import (
 // quoted is s for a refusal: as much of it as tells which one was meant.
 func quoted(s string) string {
 	const most = 60 // bytes
-	return strconv.Quote(protocol.Cut(s, most))
+	return protocol.Quote(s, most)
 }
 
 func outgoing(o protocol.Outgoing) mailbox.Outgoing {

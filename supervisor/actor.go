@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -59,7 +58,7 @@ func (sup *Supervisor) actor(name string) (*actor, error) {
 	if base, _, slot := strings.Cut(name, "/"); slot && slices.ContainsFunc(sup.actors(), func(a *actor) bool { return a.name() == base }) {
 		why = "that names a slot, and what is done to an actor is done to all of its slots"
 	}
-	return nil, refusal.New(refusal.UnknownActor, "there is no actor "+strconv.Quote(protocol.Cut(name, 80)), why,
+	return nil, refusal.New(refusal.UnknownActor, "there is no actor "+protocol.Quote(name, 80), why,
 		"see `sovereign status`")
 }
 
