@@ -161,7 +161,7 @@ type requestKey struct {
 func (b *Box) ready(ctx context.Context, actor string, want int, wait bool, idle func() (context.Context, error)) ([]ID, error) {
 	var out []ID
 	for {
-		id, ok, turn, again, unread := b.index.take(actor, wait && len(out) == 0)
+		id, turn, again, unread := b.index.take(actor, wait && len(out) == 0)
 		switch {
 		case unread != nil && ctx.Err() != nil: // there may be many of them
 			if len(out) > 0 {
@@ -175,7 +175,7 @@ func (b *Box) ready(ctx context.Context, actor string, want int, wait bool, idle
 				return out, nil
 			}
 			continue
-		case ok:
+		case id != 0:
 			if out = append(out, id); len(out) == want || turn { // whether it is handed out decides who is next
 				return out, nil
 			}

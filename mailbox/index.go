@@ -147,10 +147,10 @@ func (q *queue) empty() bool {
 // take removes the first ready message of an actor: highest priority, then send
 // order; after mostPassed that went before an older one, that one, and says that it is its
 // turn. Where that may lie in a block that has not been read, it returns that block, which
-// is to be read first. Where there is none and wait is true it returns a channel that is
+// is to be read first. Where there is none it returns 0, and if wait is true a channel that is
 // closed when it is worth looking again; leave must be called with a channel no longer
 // waited on. A message that is not handed out after all is to be told to untake.
-func (x *index) take(actor string, wait bool) (id ID, ok, turn bool, again chan struct{}, unread *block) {
+func (x *index) take(actor string, wait bool) (id ID, turn bool, again chan struct{}, unread *block) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	q := x.queue(actor)
@@ -162,7 +162,7 @@ func (x *index) take(actor string, wait bool) (id ID, ok, turn bool, again chan 
 		if first >= 0 {
 			l := &q.levels[first]
 			if k, ok := x.before(l); ok {
-				return 0, false, false, nil, &k
+				return 0, false, nil, &k
 			}
 			if q.passed++; first == oldest {
 				q.passed = 0
@@ -172,14 +172,14 @@ func (x *index) take(actor string, wait bool) (id ID, ok, turn bool, again chan 
 			} else if q.turn == id { // it was handed out then, and waits again
 				q.turn = 0
 			}
-			return id, true, turn, nil, nil
+			return id, turn, nil, nil
 		}
 	}
 	if wait {
 		again = make(chan struct{})
 		q.waiting = append(q.waiting, again)
 	}
-	return 0, false, false, again, nil
+	return 0, false, again, nil
 }
 
 // untake says that ids, which take has returned, are not handed out: that none of them was

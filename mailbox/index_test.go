@@ -10,8 +10,8 @@ import (
 func TestIndex_LeaveHandsOn(t *testing.T) {
 	x := newIndex(func() func() { return func() {} }, 0)
 	x.loaded = true
-	_, _, _, first, _ := x.take("work", true)
-	_, _, _, second, _ := x.take("work", true)
+	_, _, first, _ := x.take("work", true)
+	_, _, second, _ := x.take("work", true)
 	x.push("work", 1, 0, time.Time{}, time.Now())
 	select {
 	case <-first:
