@@ -45,10 +45,11 @@ that is sent, at once, and again whenever something happens to it.`,
 			if cmd.Flags().Changed("last") && o.last < 1 {
 				return usage("--last must be at least 1", "there is no page of fewer messages", "leave it out for the first page")
 			}
-			if o.follow && !cmd.Flags().Changed("limit") && !cmd.Flags().Changed("after") && !cmd.Flags().Changed("last") {
-				o.last = o.limit // what is new is what one follows
+			if o.follow && !cmd.Flags().Changed("limit") {
+				if o.rest = cmd.Flags().Changed("after"); !o.rest && !cmd.Flags().Changed("last") {
+					o.last = o.limit // what is new is what one follows
+				}
 			}
-			o.rest = cmd.Flags().Changed("after") && !cmd.Flags().Changed("limit")
 			return listMeant(args, helpMeant(cmd, args, o.run(cmd.Context(), streamsOf(cmd), argOr(args, ""))))
 		},
 	}
