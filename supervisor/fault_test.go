@@ -51,6 +51,16 @@ func (m *moody) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return m.Store.Update(ctx, fn)
 }
 
+// tried waits until one more end was refused.
+func (m *moody) tried(t *testing.T) {
+	t.Helper()
+	select {
+	case <-m.asked:
+	case <-time.After(patience):
+		t.Fatal("the end was not tried")
+	}
+}
+
 func openMoody(t *testing.T, actors ...config.Actor) (*world, *moody) {
 	m := &moody{asked: make(chan struct{}, 1)}
 	w := openWith(t, t.TempDir(), func(st store.Store) store.Store { m.Store = st; return m }, actors...)
@@ -72,11 +82,7 @@ func TestDiskFull_EndIsRecordedLater(t *testing.T) {
 	}
 	w.state("t", "ending")
 	for range 2 { // it has tried twice
-		select {
-		case <-store.asked:
-		case <-time.After(patience):
-			t.Fatal("the end was not tried")
-		}
+		store.tried(t)
 	}
 	if s := w.state("t", "ending"); s.State != "ending" {
 		t.Errorf("%+v", s)
@@ -139,11 +145,7 @@ func TestDiskFull_EndIsRecordedBeforeTheNextStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 { // both, and the end twice
-		select {
-		case <-store.asked:
-		case <-time.After(patience):
-			t.Fatal("the end was not tried")
-		}
+		store.tried(t)
 	}
 	if exits := w.all("d", protocol.EventExited); len(exits) != 0 {
 		t.Errorf("%+v", exits)
@@ -171,11 +173,7 @@ func TestStoreFails_EndIsRecordedLater(t *testing.T) {
 	if err := os.WriteFile(release, []byte("go\n"), 0); err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case <-store.asked:
-	case <-time.After(patience):
-		t.Fatal("the end was not tried")
-	}
+	store.tried(t)
 	store.say(nil)
 	if d := w.await(id); d.State != mailbox.Done || len(d.Receipts) != 1 {
 		t.Errorf("%s, %+v", d.State, d.Receipts)
@@ -236,11 +234,7 @@ func TestTask_WorkspaceWaitsForAnEndOnRecord(t *testing.T) {
 			if err := os.WriteFile(release, []byte("go\n"), 0); err != nil {
 				t.Fatal(err)
 			}
-			select {
-			case <-store.asked:
-			case <-time.After(patience):
-				t.Fatal("the end was not tried")
-			}
+			store.tried(t)
 			if err := w.stop(); err != nil && !refusal.Has(err, refuse.Category) {
 				t.Fatal(err)
 			}

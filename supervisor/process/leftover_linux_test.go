@@ -1,7 +1,6 @@
 package process_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -60,15 +59,7 @@ func TestEndLeftover_OfAKilledSupervisor(t *testing.T) {
 					needCgroup(t)
 				}
 				cmd := command(t, "to-be-killed", cgroup)
-				cmd.Stderr = os.Stderr
-				out, err := cmd.StdoutPipe()
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := cmd.Start(); err != nil {
-					t.Fatal(err)
-				}
-				lines := bufio.NewReader(out)
+				lines := begin(t, cmd)
 				line, err := lines.ReadString('\n')
 				if err != nil {
 					t.Fatal(err)

@@ -186,6 +186,20 @@ func command(t *testing.T, role string, args ...string) *exec.Cmd {
 	return cmd
 }
 
+// begin starts cmd and returns what it prints.
+func begin(t *testing.T, cmd *exec.Cmd) *bufio.Reader {
+	t.Helper()
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return bufio.NewReader(out)
+}
+
 func runCmd(t *testing.T, cmd *exec.Cmd) string {
 	t.Helper()
 	var out, errs strings.Builder

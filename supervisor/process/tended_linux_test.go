@@ -1,7 +1,6 @@
 package process_test
 
 import (
-	"bufio"
 	"fmt"
 	"net"
 	"os"
@@ -24,15 +23,7 @@ func TestTended_ByNoneThatIsLeftItself(t *testing.T) {
 	mark := "proc_tended" + strconv.Itoa(os.Getpid())
 	cmd := command(t, "tending", filepath.Join(dir, "a"), filepath.Join(dir, "b"))
 	cmd.Env = append(cmd.Env, "TENDED_MARK="+mark)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewReader(out)
+	lines := begin(t, cmd)
 	var pids [3]int // the supervisor, its worker, and what that has started
 	for i := range pids {
 		if _, err := fmt.Fscan(lines, &pids[i]); err != nil {
